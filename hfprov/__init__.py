@@ -1,0 +1,1 @@
+"""Bring bare-metal accelerator nodes to one declared baseline, and prove it."""
