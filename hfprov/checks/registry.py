@@ -1,0 +1,115 @@
+"""How a check is declared, and the one explicit list of all of them.
+
+A check is one pure function: facts and baseline in, findings out. The decorator declares what it
+needs, which role repairs it, what the repair costs, and which baseline variables it judges; that
+is how ``hfprov baseline`` knows how a value is read back, and how a contract test knows that no
+variable goes unjudged.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, TypeVar
+
+from hfprov.baseline import Baseline
+from hfprov.errors import NoEvidenceError
+from hfprov.reading import Observation, Source
+from hfprov.verdict import Finding, Impact
+
+F = TypeVar("F")
+
+
+class Facts:
+    """Facts of one host, parsed on first use and kept. What cannot be parsed raises each time."""
+
+    def __init__(self, seen: Observation, baseline: Baseline) -> None:
+        self._seen = seen
+        self._baseline = baseline
+        self._parsed: dict[str, Any] = {}
+        self._errors: dict[str, Exception] = {}
+
+    def get(self, source: Source[F]) -> F:
+        """The facts of a source. Raises NoEvidenceError or NotUnderstoodError."""
+        if source.name in self._errors:
+            raise self._errors[source.name]
+        if source.name not in self._parsed:
+            try:
+                self._parsed[source.name] = source.parse(self._seen, self._baseline)
+            except Exception as error:
+                self._errors[source.name] = error
+                raise
+        found: F = self._parsed[source.name]
+        return found
+
+
+Judgement = Callable[[Facts, Baseline], Iterable[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question about a node, and all that is known about the question itself."""
+
+    id: str
+    """``subsystem.what`` or ``subsystem.part.what``; the first part is the module's name."""
+    judge: Judgement = field(compare=False)
+    sources: tuple[Source[Any], ...] = field(compare=False)
+    role: str | None
+    """The role that repairs it. A check of a role is judged on hosts that have the role."""
+    impact: Impact
+    judges: tuple[str, ...]
+    """The baseline variables whose effect this check reads back."""
+
+
+_COLLECTED: dict[str, Check] = {}
+
+
+def check(
+    check_id: str,
+    *,
+    reads: Iterable[Source[Any]],
+    role: str | None = None,
+    impact: Impact = Impact.NONE,
+    judges: Iterable[str] = (),
+) -> Callable[[Judgement], Judgement]:
+    """Declare a function to be a check. Two checks with one id are a bug, found at import."""
+
+    def declare(judge: Judgement) -> Judgement:
+        if check_id in _COLLECTED:
+            raise ValueError(f"Two checks are called '{check_id}'.")
+        _COLLECTED[check_id] = Check(check_id, judge, tuple(reads), role, impact, tuple(judges))
+        return judge
+
+    return declare
+
+
+# The one list. A module that is not named here does not take part.
+MODULES = (
+    "node",
+    "limits",
+    "mtu",
+    "time",
+)
+
+
+@cache
+def all_checks() -> tuple[Check, ...]:
+    """Every check, in the order of :data:`MODULES` and of declaration."""
+    for module in MODULES:
+        importlib.import_module(f"hfprov.checks.{module}")
+    return tuple(_COLLECTED.values())
+
+
+def checks_for(baseline: Baseline) -> Iterator[Check]:
+    """The checks that are judged on this host: those without a role, and those of its roles."""
+    for one in all_checks():
+        if one.role is None or one.role in baseline.roles:
+            yield one
+
+
+def require(condition: object, reason: str) -> None:
+    """Raise NoEvidenceError with the reason unless the condition holds."""
+    if not condition:
+        raise NoEvidenceError(reason)

@@ -1,0 +1,61 @@
+"""Judge one host: declared baseline against what was observed. Pure; re-judges old evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hfprov.baseline import Baseline
+from hfprov.checks.registry import Check, Facts, all_checks, checks_for
+from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.reading import Observation, Read
+from hfprov.verdict import Finding, Outcome, Verdict, unknown, worst
+
+
+def reads_for(baseline: Baseline) -> tuple[Read, ...]:
+    """Everything the checks of this host need, each once, in a stable order."""
+    reads: dict[str, Read] = {}
+    for check in checks_for(baseline):
+        for source in check.sources:
+            for read in source.reads(baseline):
+                reads.setdefault(read.id, read)
+    return tuple(reads.values())
+
+
+def judge(seen: Observation, baseline: Baseline) -> list[Verdict]:
+    """Every verdict on one host. A check that cannot say is ``unknown``; it never disappears."""
+    facts = Facts(seen, baseline)
+    verdicts: list[Verdict] = []
+    for check in checks_for(baseline):
+        verdicts.extend(_judge_one(check, facts, baseline))
+    return verdicts
+
+
+def _judge_one(check: Check, facts: Facts, baseline: Baseline) -> Iterator[Verdict]:
+    findings: list[Finding] = []
+    try:
+        findings.extend(check.judge(facts, baseline))
+    except (NoEvidenceError, NotUnderstoodError) as error:
+        findings.append(unknown(reason=error.message))
+    except Exception as error:  # noqa: BLE001 - a bug in one check must not hide the others' verdicts
+        name = type(error).__name__
+        findings.append(
+            unknown(reason=f"The check itself failed ({name}: {error}). Please report it.")
+        )
+    if not findings:
+        findings.append(unknown(reason="The check found nothing to judge."))
+    for finding in findings:
+        yield Verdict(check.id, finding)
+
+
+def unreachable(baseline: Baseline, reason: str) -> list[Verdict]:
+    """The verdicts on a host that was not observed: every check is unknown, for this reason."""
+    return [Verdict(check.id, unknown(reason=reason)) for check in checks_for(baseline)]
+
+
+def outcome_of(verdicts: list[Verdict]) -> Outcome:
+    """The worst outcome of a host."""
+    return worst(verdict.outcome for verdict in verdicts)
+
+
+def find_check(check_id: str) -> Check | None:
+    return next((check for check in all_checks() if check.id == check_id), None)

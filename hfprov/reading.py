@@ -1,0 +1,201 @@
+"""What to read on a node, what came back, and how an evidence module ties the two together.
+
+A :class:`Read` is a request to the probe. Its id is derived from what it asks for, so that two
+evidence modules that want the same file share one read. An :class:`Observation` is everything that
+one probe returned for one host; asking it for text that is not there raises
+:class:`~hfprov.errors.NoEvidenceError` with the precise reason, which the judge turns into
+``unknown``. A :class:`Source` is a list of reads with the pure parser of their answers.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from hfprov.errors import NoEvidenceError
+
+if TYPE_CHECKING:
+    from hfprov.baseline import Baseline
+
+F = TypeVar("F")
+
+KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One thing to read on a node; made by ``file``, ``glob``, ``listing`` or ``command``."""
+
+    id: str
+    request: Mapping[str, Any] = field(compare=False)
+
+    def __str__(self) -> str:
+        return self.id
+
+
+def file(path: str, *, limit: int = 64 * KIB) -> Read:
+    """The content, mode and owner of one file; at most ``limit`` bytes."""
+    return Read(f"file {path}", {"kind": "file", "path": path, "limit": limit})
+
+
+def glob(pattern: str, *, limit: int = 16 * KIB, most: int = 1024) -> Read:
+    """The content, mode and owner of each file that matches (``limit`` bytes each)."""
+    request = {"kind": "glob", "pattern": pattern, "limit": limit, "most": most, "content": True}
+    return Read(f"glob {pattern}", request)
+
+
+def listing(pattern: str, *, most: int = 1024) -> Read:
+    """Names, modes, owners and link targets of what matches, without content."""
+    request = {"kind": "glob", "pattern": pattern, "limit": 0, "most": most, "content": False}
+    return Read(f"list {pattern}", request)
+
+
+def command(
+    *argv: str, timeout: float = 10, limit: int = 256 * KIB, each: str = "", most: int = 256
+) -> Read:
+    """The output of a command that changes nothing, run as an argv without a shell.
+
+    With ``each`` (a glob) the command runs once per match; ``{name}`` and ``{path}`` in the argv
+    stand for the match's base name and path. ``timeout`` is in seconds, ``limit`` in bytes.
+    """
+    request = {
+        "kind": "command",
+        "argv": list(argv),
+        "timeout": timeout,
+        "limit": limit,
+        "each": each,
+        "most": most,
+    }
+    label = shlex.join(argv)
+    return Read(f"run {label} (each {each})" if each else f"run {label}", request)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the probe saw for one file or one run of a command."""
+
+    name: str
+    status: str
+    """``ok``, ``absent``, ``denied``, ``timeout``, ``error`` or ``skipped``."""
+    text: str = ""
+    stderr: str = ""
+    code: int | None = None
+    ms: int = 0
+    truncated: bool = False
+    garbled: bool = False
+    """The bytes were not valid UTF-8; what was not is shown as backslash escapes."""
+    mode: int | None = None
+    uid: int | None = None
+    gid: int | None = None
+    link: str = ""
+    type: str = "file"
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "ok"
+
+
+_KNOWN_KEYS = frozenset(Result.__dataclass_fields__)
+
+
+def _result(raw: Mapping[str, Any]) -> Result:
+    return Result(**{key: value for key, value in raw.items() if key in _KNOWN_KEYS})
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Everything one probe returned for one host. Immutable; kept as evidence."""
+
+    results: Mapping[str, tuple[Result, ...]]
+    python: str = ""
+    uid: int = -1
+    seconds: float = 0.0
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Observation:
+        """Build from the probe's answer. Keys that this version does not know are ignored."""
+        results = {
+            name: tuple(_result(item) for item in items) for name, items in data["results"].items()
+        }
+        return cls(
+            results,
+            python=str(data.get("python", "")),
+            uid=int(data.get("uid", -1)),
+            seconds=float(data.get("seconds", 0.0)),
+        )
+
+    def each(self, read: Read) -> tuple[Result, ...]:
+        """All results of a read, failed ones too. No match is an empty tuple, and is evidence.
+
+        Raises NoEvidenceError when the read was not asked for, or was cut off by the deadline.
+        """
+        try:
+            results = self.results[read.id]
+        except KeyError:
+            raise NoEvidenceError(f"'{read}' was not observed.") from None
+        for result in results:
+            if result.status == "skipped":
+                raise NoEvidenceError(f"'{read}' was not observed: {result.stderr}")
+        return results
+
+    def one(self, read: Read) -> Result:
+        """The single result of a file or command read, whatever its status."""
+        results = self.each(read)
+        if len(results) != 1:
+            raise NoEvidenceError(f"'{read}' gave {len(results)} results instead of one.")
+        return results[0]
+
+    def exists(self, read: Read) -> bool:
+        """Whether a file exists. A file that may not be read exists."""
+        result = self.one(read)
+        if result.status in ("error", "timeout"):
+            raise NoEvidenceError(f"'{read}' could not be read: {result.stderr}")
+        return result.status != "absent"
+
+    def text(self, read: Read, *, codes: Iterable[int] = (0,)) -> str:
+        """The complete text of a file, or the stdout of a command that ended with one of ``codes``.
+
+        Raises NoEvidenceError when there is no such complete text; half an answer is none.
+        """
+        return complete_text(read, self.one(read), codes=codes)
+
+
+def complete_text(read: Read, result: Result, *, codes: Iterable[int] = (0,)) -> str:
+    """The text of one result, if it is whole. See :meth:`Observation.text`."""
+    what = f"'{read}'" + (
+        f" for '{result.name}'" if result.name and result.name not in read.id else ""
+    )
+    if result.status == "absent":
+        raise NoEvidenceError(f"{what}: not there ({result.stderr or 'absent'}).")
+    if result.status == "timeout":
+        raise NoEvidenceError(f"{what} did not end within its deadline ({result.ms} ms).")
+    if result.status != "ok":
+        raise NoEvidenceError(f"{what} could not be read: {result.stderr or result.status}")
+    if result.code is not None and result.code not in tuple(codes):
+        said = (result.stderr or result.text).strip().splitlines()
+        raise NoEvidenceError(
+            f"{what} ended with exit code {result.code}" + (f": {said[-1]}" if said else ".")
+        )
+    if result.truncated:
+        raise NoEvidenceError(f"{what} was longer than its limit and was cut off.")
+    return result.text
+
+
+@dataclass(frozen=True, slots=True)
+class Source(Generic[F]):
+    """One kind of evidence: what to read, and the pure function that understands it.
+
+    ``reads`` may depend on the baseline (a unit's name, say). ``parse`` does no I/O; it raises
+    NoEvidenceError or NotUnderstoodError when it cannot say.
+    """
+
+    name: str
+    reads: Callable[[Baseline], tuple[Read, ...]] = field(compare=False)
+    parse: Callable[[Observation, Baseline], F] = field(compare=False)
+
+
+def text_source(name: str, read: Read, parse: Callable[[str], F]) -> Source[F]:
+    """A source that is one file or one command, understood from its text alone."""
+    return Source(name, lambda _: (read,), lambda seen, _: parse(seen.text(read)))
