@@ -1,0 +1,96 @@
+"""How to reach a rack's nodes: keys made before the nodes start, so host keys are pinned and never
+learnt on first contact; and the inventory that Ansible and hfprov read."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import yaml
+
+from hfprov.lab.host import run
+from hfprov.lab.state import NodeSpec, RackPaths, RackState, write_atomically
+
+_HEADER = "# Written by 'hfprov lab up'.\n"
+
+
+def ensure_keys(paths: RackPaths, nodes: tuple[NodeSpec, ...]) -> None:
+    """Create the rack's login key and each node's host key where they are missing."""
+    _ensure_key(paths.key, "hfprov practice rack")
+    for node in nodes:
+        _ensure_key(host_key(paths, node), node.name)
+
+
+def host_key(paths: RackPaths, node: NodeSpec) -> Path:
+    return paths.ssh / "host_keys" / node.name
+
+
+def _ensure_key(path: Path, comment: str) -> None:
+    if path.exists() and path.with_name(f"{path.name}.pub").exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", path], timeout=30)
+
+
+def public_key(path: Path) -> str:
+    return path.with_name(f"{path.name}.pub").read_text(encoding="utf-8")
+
+
+def write_ssh_files(state: RackState, paths: RackPaths) -> None:
+    """Write ``ssh/known_hosts`` and ``ssh/config`` (``ssh -F .../ssh/config node01``)."""
+    known, hosts = [], []
+    for node in state.nodes:
+        address = state.management_address(node)
+        kind, key, *_ = public_key(host_key(paths, node)).split()
+        known.append(f"{address} {kind} {key}\n")
+        hosts.append(f"Host {node.name}\n    HostName {address}\n")
+    write_atomically(paths.known_hosts, "".join(known))
+    common = (
+        "Host *\n    User root\n    BatchMode yes\n    StrictHostKeyChecking yes\n"
+        f'    UserKnownHostsFile "{paths.known_hosts}"\n    GlobalKnownHostsFile none\n'
+        f'    IdentityFile "{paths.key}"\n    IdentitiesOnly yes\n'
+        # A seventh of the default's CPU time per connection.
+        "    KexAlgorithms curve25519-sha256\n"
+    )
+    write_atomically(paths.ssh_config, _HEADER + "".join(hosts) + common)
+
+
+def write_inventory(state: RackState, paths: RackPaths) -> None:
+    """Write ``inventory/hosts.yml``, and ``group_vars`` unless it exists: that file is yours to
+    change."""
+    group_vars = paths.inventory / "group_vars"
+    group_vars.mkdir(parents=True, exist_ok=True)
+    hosts = {
+        node.name: {"ansible_host": state.management_address(node)}
+        for node in state.inventory_nodes
+    }
+    document = {"accelerators": {"children": {"practice_rack": {"hosts": hosts}}}}
+    write_atomically(paths.inventory / "hosts.yml", _yaml(_HEADER, document))
+    variables = group_vars / "accelerators.yml"
+    if not variables.exists():
+        write_atomically(variables, _yaml(_HEADER + _ABOUT, _group_vars(state, paths)))
+
+
+_ABOUT = """# Yours to change: it is written once per rack. eth0 is management, eth1 is data.
+# Containers share the machine's clock, so chronyd must not control it (time_sync_control_clock).
+"""
+
+
+def _group_vars(state: RackState, paths: RackPaths) -> dict[str, object]:
+    known_hosts = shlex.quote(str(paths.known_hosts))
+    return {
+        "ansible_user": "root",
+        "ansible_ssh_private_key_file": str(paths.key),
+        "ansible_ssh_common_args": (
+            f"-o UserKnownHostsFile={known_hosts} -o StrictHostKeyChecking=yes"
+        ),
+        "ansible_python_interpreter": "/usr/bin/python3",
+        "jumbo_mtu_interfaces": ["eth1"],
+        "time_sync_servers": [state.time_server_address],
+        "time_sync_control_clock": False,
+    }
+
+
+def _yaml(header: str, document: dict[str, object]) -> str:
+    return f"---\n{header}{yaml.safe_dump(document, sort_keys=False)}"

@@ -1,0 +1,345 @@
+"""The practice rack: nodes to try hfprov on, made and taken down with one call each."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hfprov.errors import LabError
+from hfprov.lab import access, network, registry
+from hfprov.lab.container import ContainerEngine
+from hfprov.lab.engine import Engine
+from hfprov.lab.faults import Fault, find_fault
+from hfprov.lab.host import (
+    hand_to_invoking_user,
+    lab_dir,
+    printable,
+    require_room,
+    require_root,
+)
+from hfprov.lab.image import SUITES, Say
+from hfprov.lab.removal import remove_rack_files
+from hfprov.lab.seed import TIME_SERVER, node_files
+from hfprov.lab.state import (
+    MAX_NODES,
+    NetworkStack,
+    NodeSpec,
+    RackPaths,
+    RackState,
+    load_state,
+    node_name,
+    rack_lock,
+    save_state,
+)
+
+ENGINES = ("auto", "container")
+DEFAULT_NETWORK = (NetworkStack.NETWORKD, NetworkStack.NETWORKD, NetworkStack.IFUPDOWN)
+"""Repeated over the nodes, so that every third node's data NIC belongs to ifupdown."""
+
+_READY_DEADLINE = 60.0
+_COMMAND_DEADLINE = 60.0
+_PARALLEL_STARTS = 2 * (os.cpu_count() or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """One node as it is now. ``systemd`` is what ``systemctl is-system-running`` said over SSH, or
+    ``unreachable``; ``faults`` are the names of what was broken on purpose."""
+
+    name: str
+    address: str
+    data_address: str
+    network: NetworkStack
+    running: bool
+    systemd: str
+    faults: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RackStatus:
+    """A rack as it is now. ``nodes`` is empty when there is none."""
+
+    directory: Path
+    inventory: Path
+    ssh_config: Path
+    engine: str
+    suite: str
+    management: str
+    data: str
+    nodes: tuple[NodeStatus, ...]
+
+    @property
+    def all_running(self) -> bool:
+        return bool(self.nodes) and all(node.systemd == "running" for node in self.nodes)
+
+
+def _silent(_: str) -> None: ...
+
+
+class Rack:
+    """A rack of practice nodes that lives in one directory.
+
+    ``directory`` defaults to ``$HFPROV_LAB_DIR/rack``. Racks in different directories have nothing
+    in common but the image and run side by side. Progress goes to ``say``. Every method raises
+    :class:`LabError`; all but :meth:`status` need root.
+    """
+
+    def __init__(self, directory: Path | str | None = None, *, say: Say = _silent) -> None:
+        lab = lab_dir()
+        self.paths = RackPaths(Path(directory).absolute() if directory else lab / "rack")
+        self._lab = lab
+        self._say = say
+        self._engine: Engine = ContainerEngine(lab, self.paths)
+
+    def up(
+        self,
+        nodes: int = 3,
+        *,
+        engine: str = "auto",
+        suite: str = SUITES[0],
+        stacks: Sequence[NetworkStack] = DEFAULT_NETWORK,
+    ) -> RackStatus:
+        """Bring up a rack of ``nodes`` nodes, or what is missing of it.
+
+        More nodes than before are added. ``stacks`` repeats over the nodes and says who configures
+        each new node's data NIC. Returns when every node answers over SSH with its pinned key.
+        """
+        _require_sane(nodes, engine, stacks)
+        require_root()
+        self._engine.require_host()
+        self.paths.directory.mkdir(parents=True, exist_ok=True)
+        with rack_lock(self.paths):
+            state = self._plan(nodes, suite, stacks)
+            with registry.registry_lock():
+                network.ensure_network(state, self.paths.directory)
+            access.ensure_keys(self.paths, state.nodes)
+            access.write_ssh_files(state, self.paths)
+            access.write_inventory(state, self.paths)
+            hand_to_invoking_user(self.paths.inventory, self.paths.ssh)
+            missing = [n for n in state.nodes if not self._engine.is_running(state, n)]
+            self._say(f"Starting {_count(missing)} ...")
+            _each(missing, lambda node: self._start(state, node))
+            self._say(f"Waiting for {_count(state.nodes)} to answer over SSH ...")
+            _each(state.nodes, lambda node: self._await_ssh(state, node))
+        return self.status()
+
+    def down(self) -> bool:
+        """Remove the rack and everything it made; ``False`` when there was none."""
+        require_root()
+        if load_state(self.paths) is None:
+            return False
+        with rack_lock(self.paths):
+            state = self._state()
+            self._say(f"Taking down {_count(state.nodes)} ...")
+            _each(state.nodes, lambda node: self._engine.discard(state, node))
+            self._engine.forget_rack(state)
+            with registry.registry_lock():
+                network.remove_network(state.rack_id, self.paths.directory)
+                registry.release_identity(state.rack_id)
+                registry.restore_inotify_limit()
+            remove_rack_files(self.paths)
+        return True
+
+    def reset(self, names: Iterable[str]) -> None:
+        """Throw nodes away and start them anew: same name, keys and addresses, nothing else."""
+        require_root()
+        with rack_lock(self.paths):
+            state = self._state()
+            nodes = [self._node(state, name) for name in names]
+            _each(nodes, lambda node: self._engine.discard(state, node))
+            gone = {node.name for node in nodes}
+            state = replace(state, faults=tuple(f for f in state.faults if f[0] not in gone))
+            save_state(self.paths, state)
+            _each(nodes, lambda node: self._start(state, node))
+            _each(nodes, lambda node: self._await_ssh(state, node))
+
+    def break_node(self, name: str, fault_name: str) -> Fault:
+        """Do to a node what goes wrong in real racks; see :func:`hfprov.lab.faults.faults`."""
+        fault = find_fault(fault_name)
+        require_root()
+        with rack_lock(self.paths):
+            state = self._state()
+            node = self._node(state, name)
+            save_state(self.paths, replace(state, faults=(*state.faults, (name, fault.name))))
+            done = self._engine.execute(
+                state,
+                node,
+                ["sh", "-eu", "-c", fault.script, fault.name],
+                timeout=_COMMAND_DEADLINE,
+            )
+            if done.returncode != 0:
+                save_state(self.paths, state)
+                raise LabError(
+                    f"The fault '{fault.name}' could not be made on '{name}': "
+                    f"{printable(done.stderr.strip()[-400:])}",
+                    hint=fault.needs,
+                )
+        return fault
+
+    def status(self) -> RackStatus:
+        """Ask every node over SSH how it is. Needs no root."""
+        state = load_state(self.paths)
+        if state is None:
+            return RackStatus(
+                self.paths.directory,
+                self.paths.inventory,
+                self.paths.ssh_config,
+                "",
+                "",
+                "",
+                "",
+                (),
+            )
+        with ThreadPoolExecutor(_PARALLEL_STARTS) as pool:
+            nodes = tuple(pool.map(lambda n: self._node_status(state, n), state.inventory_nodes))
+        return RackStatus(
+            directory=self.paths.directory,
+            inventory=self.paths.inventory,
+            ssh_config=self.paths.ssh_config,
+            engine=state.engine,
+            suite=state.suite,
+            management=state.management,
+            data=state.data,
+            nodes=nodes,
+        )
+
+    def _plan(self, count: int, suite: str, stacks: Sequence[NetworkStack]) -> RackState:
+        """Decide what the rack is to be, and write it down before anything is created."""
+        state = load_state(self.paths)
+        if state is None:
+            require_room(self._lab, new_nodes=count, build_image=not self._engine.find_image(suite))
+            state = self._new_state(suite)
+        elif state.suite != suite or len(state.inventory_nodes) > count:
+            raise LabError(
+                f"The rack in '{self.paths.directory}' has {len(state.inventory_nodes)} nodes of "
+                f"{state.suite}; {count} of {suite} were asked for.",
+                hint="Take it down first: hfprov lab down",
+            )
+        have = len(state.inventory_nodes)
+        if count > have:
+            require_room(self.paths.directory, new_nodes=count - have, build_image=False)
+        added = tuple(
+            NodeSpec(node_name(index), index, stacks[(index - 1) % len(stacks)])
+            for index in range(have + 1, count + 1)
+        )
+        state = replace(state, nodes=(*state.nodes, *added))
+        save_state(self.paths, state)
+        with registry.registry_lock():
+            registry.claim_identity(self.paths.directory)
+            registry.raise_inotify_limit()
+        return state
+
+    def _new_state(self, suite: str) -> RackState:
+        taken = [p.name for p in (self.paths.nodes, self.paths.ssh, self.paths.inventory)
+                 if p.exists()]  # fmt: skip
+        if taken:
+            raise LabError(
+                f"'{self.paths.directory}' has '{taken[0]}' but no rack that it belongs to.",
+                hint="Choose another directory, or look at it and delete it.",
+            )
+        image = self._engine.prepare(suite, self._say)
+        with registry.registry_lock():
+            rack_id = registry.claim_identity(self.paths.directory)
+            if network.interface_exists(rack_id) or network.namespace_file(rack_id).exists():
+                raise LabError(
+                    f"A network interface or namespace '{network.namespace(rack_id)}' exists that no "
+                    "known rack has made."
+                )
+            management, data = registry.choose_subnets(rack_id)
+            server = NodeSpec(TIME_SERVER, 0, NetworkStack.NETWORKD)
+            name = self._engine.name
+            state = RackState(rack_id, name, suite, image, management, data, (server,))
+            save_state(self.paths, state)
+            network.ensure_network(state, self.paths.directory)
+        return state
+
+    def _start(self, state: RackState, node: NodeSpec) -> None:
+        key = access.host_key(self.paths, node)
+        files = node_files(
+            state,
+            node,
+            host_key=key.read_text(encoding="utf-8"),
+            host_key_public=access.public_key(key),
+            authorized=access.public_key(self.paths.key),
+        )
+        self._engine.start(state, node, files)
+
+    def _await_ssh(self, state: RackState, node: NodeSpec) -> None:
+        deadline = time.monotonic() + _READY_DEADLINE
+        while (done := self._ssh(node, ["true"])).returncode != 0:
+            if time.monotonic() > deadline:
+                broken = [fault for name, fault in state.faults if name == node.name]
+                raise LabError(
+                    f"'{node.name}' does not answer over SSH: {printable(done.stderr.strip()[-300:])}",
+                    hint=f"It was broken on purpose ({', '.join(broken)}): hfprov lab reset {node.name}"
+                    if broken
+                    else f"Its console is in '{self.paths.node(node) / 'console.log'}'.",
+                )
+            time.sleep(0.3)
+
+    def _ssh(self, node: NodeSpec, argv: list[str]) -> subprocess.CompletedProcess[str]:
+        command = ["ssh", "-F", str(self.paths.ssh_config), "-o", "ConnectTimeout=5", node.name]
+        try:
+            return subprocess.run(
+                [*command, *argv],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=20,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            return subprocess.CompletedProcess(error.cmd, 255, "", "no answer within 20 s")
+
+    def _node_status(self, state: RackState, node: NodeSpec) -> NodeStatus:
+        done = self._ssh(node, ["systemctl", "is-system-running"])
+        word = printable(done.stdout.strip()[:40])
+        return NodeStatus(
+            name=node.name,
+            address=state.management_address(node),
+            data_address=state.data_address(node),
+            network=node.network,
+            running=self._engine.is_running(state, node),
+            systemd=word if word and done.returncode != 255 else "unreachable",  # noqa: PLR2004
+            faults=tuple(fault for name, fault in state.faults if name == node.name),
+        )
+
+    def _state(self) -> RackState:
+        state = load_state(self.paths)
+        if state is None:
+            raise LabError(f"There is no rack in '{self.paths.directory}'.", hint="hfprov lab up")
+        return state
+
+    def _node(self, state: RackState, name: str) -> NodeSpec:
+        for node in state.inventory_nodes:
+            if node.name == name:
+                return node
+        names = ", ".join(node.name for node in state.inventory_nodes)
+        raise LabError(f"The rack has no node '{name}'.", hint=f"It has {names}.")
+
+
+def _require_sane(nodes: int, engine: str, stacks: Sequence[NetworkStack]) -> None:
+    if not 1 <= nodes <= MAX_NODES:
+        raise LabError(f"A practice rack has 1 to {MAX_NODES} nodes, not {nodes}.")
+    if engine not in ENGINES:
+        raise LabError(f"There is no engine '{engine}'.", hint=f"One of {', '.join(ENGINES)}.")
+    if not stacks:
+        raise LabError("No network stack was given for the nodes.")
+
+
+def _each(nodes: Sequence[NodeSpec], act: Callable[[NodeSpec], None]) -> None:
+    """Do something for many nodes, a few at a time; the first error is raised after all ended."""
+    with ThreadPoolExecutor(_PARALLEL_STARTS) as pool:
+        for future in [pool.submit(act, node) for node in nodes]:
+            future.result()
+
+
+def _count(nodes: Sequence[NodeSpec]) -> str:
+    hosts = sum(not node.is_service for node in nodes)
+    return f"{hosts} node" if hosts == 1 else f"{hosts} nodes"
