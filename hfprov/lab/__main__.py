@@ -1,4 +1,6 @@
-"""``python -m hfprov.lab``: the practice rack without the rest of hfprov, for Molecule and tests."""
+"""``python -m hfprov.lab``: the practice rack by itself, for Molecule and tests."""
+
+# ruff: noqa: T201 - a command line prints
 
 from __future__ import annotations
 

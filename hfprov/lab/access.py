@@ -1,9 +1,12 @@
-"""How to reach a rack's nodes: keys made before the nodes start, so host keys are pinned and never
-learnt on first contact; and the inventory that Ansible and hfprov read."""
+"""How to reach a rack's nodes: keys, and the inventory that Ansible and hfprov read.
+
+Keys are made before the nodes start, so host keys are pinned and never learnt on first contact.
+"""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -57,8 +60,10 @@ def write_ssh_files(state: RackState, paths: RackPaths) -> None:
 
 
 def write_inventory(state: RackState, paths: RackPaths) -> None:
-    """Write ``inventory/hosts.yml``, and ``group_vars`` unless it exists: that file is yours to
-    change."""
+    """Write ``inventory/hosts.yml``, and ``group_vars`` unless it exists.
+
+    That file is the user's to change.
+    """
     group_vars = paths.inventory / "group_vars"
     group_vars.mkdir(parents=True, exist_ok=True)
     hosts = {
@@ -92,5 +97,5 @@ def _group_vars(state: RackState, paths: RackPaths) -> dict[str, object]:
     }
 
 
-def _yaml(header: str, document: dict[str, object]) -> str:
+def _yaml(header: str, document: Mapping[str, object]) -> str:
     return f"---\n{header}{yaml.safe_dump(document, sort_keys=False)}"

@@ -1,5 +1,7 @@
-"""Nodes as systemd-nspawn containers over an overlay file system: a whole systemd in half a second
-and 20 MiB. Kernel, interrupts and hardware belong to the machine; a node has its own network.
+"""Nodes as systemd-nspawn containers over an overlay file system.
+
+A whole systemd in half a second and 20 MiB. Kernel, interrupts and hardware belong to the machine;
+a node has its own network.
 
 Every process of a node is in a control group that carries the rack's name. That group, not a
 remembered process id, says what belongs to us.
@@ -129,6 +131,7 @@ class ContainerEngine:
         for group in (*own, *groups):
             _empty(group)
         home = self._paths.node(node)
+        lock = _nspawn_lock(home / "root")
         for point in mountpoints_below(home):
             run(["umount", point], timeout=30)
         if mountpoints_below(home):
@@ -138,6 +141,7 @@ class ContainerEngine:
         machine = _machine(state, node)
         for leftover in Path("/run/systemd/nspawn").glob(f"*/{machine}"):
             leftover.rmdir()
+        lock.unlink(missing_ok=True)
 
     def forget_rack(self, state: RackState) -> None:
         for root in cgroup_roots():
@@ -160,6 +164,15 @@ class ContainerEngine:
 
 def _machine(state: RackState, node: NodeSpec) -> str:
     return f"{network.namespace(state.rack_id)}-{node.name}"
+
+
+def _nspawn_lock(root: Path) -> Path:
+    """What nspawn leaves behind for a root directory when it is killed."""
+    try:
+        status = root.stat()
+    except FileNotFoundError:
+        return Path("/nonexistent")
+    return Path(f"/run/systemd/nspawn/locks/inode-{status.st_dev}:{status.st_ino}")
 
 
 def _ports(node: NodeSpec) -> list[tuple[str, str, int, str]]:

@@ -19,8 +19,10 @@ class NodeFile:
 
 
 class Engine(Protocol):
-    """Runs nodes. Methods raise :class:`~hfprov.errors.LabError`; all but ``prepare`` may be called
-    from several threads for different nodes."""
+    """Runs nodes. Methods raise :class:`~hfprov.errors.LabError`.
+
+    All but ``prepare`` may be called from several threads for different nodes.
+    """
 
     name: str
 

@@ -1,6 +1,8 @@
-"""A rack's two networks. Both bridges live in a network namespace of their own, so the machine sees
-one new interface, its firewall (Docker's, for instance) does not filter what nodes say to each
-other, and deleting the namespace deletes everything in it.
+"""A rack's two networks.
+
+Both bridges live in a network namespace of their own, so the machine sees one new interface, its
+firewall (Docker's, for instance) does not filter what nodes say to each other, and deleting the
+namespace deletes everything in it.
 """
 
 from __future__ import annotations
@@ -30,8 +32,10 @@ def namespace_file(rack_id: str) -> Path:
 
 
 def ensure_network(state: RackState, directory: Path) -> None:
-    """Create what is missing of a rack's networks. Raises :class:`LabError` when a name is taken
-    by something that is not this rack's."""
+    """Create what is missing of a rack's networks.
+
+    Raises :class:`LabError` when a name is taken by something that is not this rack's.
+    """
     name = namespace(state.rack_id)
     label = _label(directory)
     if not namespace_file(state.rack_id).exists():
@@ -54,13 +58,14 @@ def ensure_network(state: RackState, directory: Path) -> None:
 
 
 def remove_network(rack_id: str, directory: Path) -> None:
-    """Delete a rack's namespace and interface, whichever exists. Raises :class:`LabError` instead
-    of deleting what another rack or somebody else made."""
+    """Delete a rack's namespace and interface, whichever exists.
+
+    Raises :class:`LabError` instead of deleting what another rack or somebody else made.
+    """
     name = namespace(rack_id)
     label = _label(directory)
     if (link := _link(name)) is not None:
-        # Without an alias it is ours as well: made by an 'up' that was killed a moment later, which
-        # only a peer in our own namespace can prove.
+        # Without an alias it is ours as well: 'up' was killed between creating and labelling it.
         if link.get("ifalias", label) != label:
             raise LabError(f"The interface '{name}' does not belong to the rack in '{directory}'.")
         _ip("link", "delete", name)

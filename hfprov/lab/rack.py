@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -23,6 +21,7 @@ from hfprov.lab.host import (
     require_root,
 )
 from hfprov.lab.image import SUITES, Say
+from hfprov.lab.reach import await_ssh, systemd_state
 from hfprov.lab.removal import remove_rack_files
 from hfprov.lab.seed import TIME_SERVER, node_files
 from hfprov.lab.state import (
@@ -41,15 +40,17 @@ ENGINES = ("auto", "container")
 DEFAULT_NETWORK = (NetworkStack.NETWORKD, NetworkStack.NETWORKD, NetworkStack.IFUPDOWN)
 """Repeated over the nodes, so that every third node's data NIC belongs to ifupdown."""
 
-_READY_DEADLINE = 60.0
-_COMMAND_DEADLINE = 60.0
+_FAULT_DEADLINE = 60.0
 _PARALLEL_STARTS = 2 * (os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """One node as it is now. ``systemd`` is what ``systemctl is-system-running`` said over SSH, or
-    ``unreachable``; ``faults`` are the names of what was broken on purpose."""
+    """One node as it is now.
+
+    ``systemd`` is what ``systemctl is-system-running`` said over SSH, or ``unreachable``;
+    ``faults`` are the names of what was broken on purpose.
+    """
 
     name: str
     address: str
@@ -170,7 +171,7 @@ class Rack:
                 state,
                 node,
                 ["sh", "-eu", "-c", fault.script, fault.name],
-                timeout=_COMMAND_DEADLINE,
+                timeout=_FAULT_DEADLINE,
             )
             if done.returncode != 0:
                 save_state(self.paths, state)
@@ -247,8 +248,8 @@ class Rack:
             rack_id = registry.claim_identity(self.paths.directory)
             if network.interface_exists(rack_id) or network.namespace_file(rack_id).exists():
                 raise LabError(
-                    f"A network interface or namespace '{network.namespace(rack_id)}' exists that no "
-                    "known rack has made."
+                    f"A network interface or namespace '{network.namespace(rack_id)}' exists that "
+                    "no known rack has made."
                 )
             management, data = registry.choose_subnets(rack_id)
             server = NodeSpec(TIME_SERVER, 0, NetworkStack.NETWORKD)
@@ -270,43 +271,22 @@ class Rack:
         self._engine.start(state, node, files)
 
     def _await_ssh(self, state: RackState, node: NodeSpec) -> None:
-        deadline = time.monotonic() + _READY_DEADLINE
-        while (done := self._ssh(node, ["true"])).returncode != 0:
-            if time.monotonic() > deadline:
-                broken = [fault for name, fault in state.faults if name == node.name]
-                raise LabError(
-                    f"'{node.name}' does not answer over SSH: {printable(done.stderr.strip()[-300:])}",
-                    hint=f"It was broken on purpose ({', '.join(broken)}): hfprov lab reset {node.name}"
-                    if broken
-                    else f"Its console is in '{self.paths.node(node) / 'console.log'}'.",
-                )
-            time.sleep(0.3)
+        await_ssh(self.paths.ssh_config, node.name, hint=self._why_silent(state, node))
 
-    def _ssh(self, node: NodeSpec, argv: list[str]) -> subprocess.CompletedProcess[str]:
-        command = ["ssh", "-F", str(self.paths.ssh_config), "-o", "ConnectTimeout=5", node.name]
-        try:
-            return subprocess.run(
-                [*command, *argv],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=20,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            return subprocess.CompletedProcess(error.cmd, 255, "", "no answer within 20 s")
+    def _why_silent(self, state: RackState, node: NodeSpec) -> str:
+        broken = [fault for name, fault in state.faults if name == node.name]
+        if broken:
+            return f"It was broken on purpose ({', '.join(broken)}): hfprov lab reset {node.name}"
+        return f"Its console is in '{self.paths.node(node) / 'console.log'}'."
 
     def _node_status(self, state: RackState, node: NodeSpec) -> NodeStatus:
-        done = self._ssh(node, ["systemctl", "is-system-running"])
-        word = printable(done.stdout.strip()[:40])
         return NodeStatus(
             name=node.name,
             address=state.management_address(node),
             data_address=state.data_address(node),
             network=node.network,
             running=self._engine.is_running(state, node),
-            systemd=word if word and done.returncode != 255 else "unreachable",  # noqa: PLR2004
+            systemd=systemd_state(self.paths.ssh_config, node.name),
             faults=tuple(fault for name, fault in state.faults if name == node.name),
         )
 

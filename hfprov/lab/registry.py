@@ -93,13 +93,13 @@ def choose_subnets(rack_id: str) -> tuple[str, str]:
 
 def used_networks() -> list[IPv4Network]:
     """Networks of this machine's addresses and routes, the default route left out."""
-    used = []
-    for link in json.loads(run(["ip", "-json", "-4", "address"], timeout=10)):
-        for entry in link.get("addr_info", []):
-            used.append(IPv4Network(f"{entry['local']}/{entry['prefixlen']}", strict=False))
-    for route in json.loads(
-        run(["ip", "-json", "-4", "route", "show", "table", "all"], timeout=10)
-    ):
-        if route["dst"] != "default":
-            used.append(IPv4Network(route["dst"], strict=False))
-    return [network for network in used if network.prefixlen > 0]
+    links = json.loads(run(["ip", "-json", "-4", "address"], timeout=10))
+    routes = json.loads(run(["ip", "-json", "-4", "route", "show", "table", "all"], timeout=10))
+    texts = [
+        f"{entry['local']}/{entry['prefixlen']}"
+        for link in links
+        for entry in link.get("addr_info", [])
+    ]
+    texts += [route["dst"] for route in routes if route["dst"] != "default"]
+    networks = [IPv4Network(text, strict=False) for text in texts]
+    return [network for network in networks if network.prefixlen > 0]

@@ -63,18 +63,20 @@ def _networkd(interface: str, address: str) -> str:
 
 
 def _time_service(state: RackState) -> dict[str, NodeFile]:
-    """A server the nodes can synchronise to. '-x' keeps it away from the machine's clock, which it
-    reports as a source good enough for practice ('local')."""
+    """A server the nodes can synchronise to.
+
+    '-x' keeps it away from the machine's clock, which it reports as a source good enough for
+    practice ('local').
+    """
     config = f"local stratum 8\nallow {state.management}\ncmdport 0\npidfile /run/lab-chronyd.pid\n"
     unit = (
         "[Unit]\nDescription=Time source of the practice rack\nAfter=network.target\n\n"
-        "[Service]\nExecStart=/usr/sbin/chronyd -d -x -f /etc/lab-chrony.conf\nRestart=on-failure\n\n"
-        "[Install]\nWantedBy=multi-user.target\n"
+        "[Service]\nExecStart=/usr/sbin/chronyd -d -x -f /etc/lab-chrony.conf\n"
+        "Restart=on-failure\n"
     )
-    wanted = "/etc/systemd/system/multi-user.target.wants/lab-chrony.service"
     return {
         "/etc/lab-chrony.conf": NodeFile(config),
-        wanted: NodeFile(unit),
-        # An empty unit file masks Debian's own service.
-        "/etc/systemd/system/chrony.service": NodeFile(""),
+        # In place of Debian's unit, which the package has enabled: that one does not start without
+        # the right to set the clock.
+        "/etc/systemd/system/chrony.service": NodeFile(unit),
     }

@@ -1,5 +1,8 @@
-"""What a rack remembers on disk. Every resource is written here before it is created, so that
-``down`` finds it after a killed ``up``."""
+"""What a rack remembers on disk.
+
+Every resource is written here before it is created, so that ``down`` finds it after a killed
+``up``.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ class NetworkStack(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """One node as it was asked for. ``index`` 0 is the rack's time server, not an inventory host."""
+    """One node as it was asked for. ``index`` 0 is the rack's time server, no inventory host."""
 
     name: str
     index: int
@@ -44,8 +47,11 @@ class NodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class RackState:
-    """A rack as it was asked for, with what was chosen for it. ``management`` and ``data`` are
-    /24 networks; ``faults`` lists what was broken on purpose, by node."""
+    """A rack as it was asked for, with what was chosen for it.
+
+    ``management`` and ``data`` are /24 networks; ``faults`` lists what was broken on purpose, as
+    pairs of node and fault.
+    """
 
     rack_id: str
     engine: str
@@ -126,8 +132,10 @@ class RackPaths:
 
 
 def load_state(paths: RackPaths) -> RackState | None:
-    """Read a rack's state; ``None`` when there is no rack. Raises :class:`LabError` when the file
-    is not one of ours."""
+    """Read a rack's state; ``None`` when there is no rack.
+
+    Raises :class:`LabError` when the file is not one of ours.
+    """
     try:
         text = paths.state.read_text(encoding="utf-8")
     except FileNotFoundError:

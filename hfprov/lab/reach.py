@@ -1,0 +1,53 @@
+"""Reaching nodes the way a user does: OpenSSH with the pinned key."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+from hfprov.errors import LabError
+from hfprov.lab.host import printable
+
+UNREACHABLE = "unreachable"
+
+_READY_DEADLINE = 60.0
+_SSH_DEADLINE = 20.0
+_SSH_FAILED = 255
+
+
+def ssh(config: Path, name: str, argv: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command on a node. Exit code 255 means that SSH itself failed."""
+    command = ["ssh", "-F", str(config), "-o", "ConnectTimeout=5", name, *argv]
+    try:
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SSH_DEADLINE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        said = f"no answer within {_SSH_DEADLINE:g} s"
+        return subprocess.CompletedProcess(command, _SSH_FAILED, "", said)
+
+
+def await_ssh(config: Path, name: str, *, hint: str) -> None:
+    """Return when the node runs a command for us. Raises :class:`LabError` after a minute."""
+    deadline = time.monotonic() + _READY_DEADLINE
+    while (done := ssh(config, name, ["true"])).returncode != 0:
+        if time.monotonic() > deadline:
+            said = printable(done.stderr.strip()[-300:])
+            raise LabError(f"'{name}' does not answer over SSH: {said}", hint=hint)
+        time.sleep(0.3)
+
+
+def systemd_state(config: Path, name: str) -> str:
+    """What ``systemctl is-system-running`` says, or ``unreachable``."""
+    done = ssh(config, name, ["systemctl", "is-system-running"])
+    lines = done.stdout.split()
+    if done.returncode == _SSH_FAILED or not lines:
+        return UNREACHABLE
+    return printable(lines[-1][:40])
