@@ -67,7 +67,8 @@ def _parse_blocks(text: str) -> LspciFacts:
     only_addresses = True
     number = 0
     try:
-        for number, line in numbered_lines(text):
+        for number, raw in enumerate(text.split("\n"), start=1):
+            line = raw.rstrip()
             if not line:
                 continue
             if line[0] in " \t":

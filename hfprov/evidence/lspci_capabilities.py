@@ -21,7 +21,6 @@ _LINK = re.compile(
     re.IGNORECASE,
 )
 _PAYLOAD = re.compile(r"MaxPayload ([0-9]{1,5}) bytes(?:, MaxReadReq ([0-9]{1,5}) bytes)?")
-_FLAG = re.compile(r"([A-Za-z0-9_<>/]+)([+-])")
 _IDS = re.compile(r"(.*?)\s*\[([0-9a-f]{4}):([0-9a-f]{4})\]")
 _PROBLEMS = ("access denied", "!!!", "unreadable", "failed to read", "chain looping", "<unreadable")
 
@@ -89,13 +88,12 @@ class Capabilities:
     def feed(self, line: str) -> bool:
         """Take one line without its indentation. False if nothing in it is of interest."""
         key, colon, rest = line.partition(":")
-        if colon:
-            handler = _HANDLERS.get(key)
-            if handler is not None:
-                self._context = key
-                self._aer_open = None
-                handler(self, rest.strip())
-                return True
+        handler = _HANDLERS.get(key)
+        if handler is not None and colon:
+            self._context = key
+            self._aer_open = None
+            handler(self, rest.strip())
+            return True
         if self._aer_open is not None and not colon and line[-1:] in "+-":
             self._aer_open.extend(_flags(line))
             return True
@@ -235,10 +233,9 @@ def _flags(rest: str) -> list[tuple[str, str]]:
     """``CorrErr+ NonFatalErr-`` as pairs. A word without its sign is a line that was cut off."""
     flags: list[tuple[str, str]] = []
     for word in rest.split():
-        match = _FLAG.fullmatch(word.rstrip(",").lstrip(">"))
-        if match is None:
+        if word[-1] not in "+-" or len(word) == 1:
             raise NotUnderstoodError(f"'{excerpt(word, 40)}' should be a flag ending in + or -.")
-        flags.append((match.group(1), match.group(2)))
+        flags.append((word[:-1], word[-1]))
     return flags
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import excerpt
 
-ADDRESS = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
+ADDRESS = r"(?:[0-9a-fA-F]{2,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 """A PCI address with or without its domain; VMD domains have five digits and more."""
 
 _ADDRESS = re.compile(ADDRESS)
@@ -17,6 +17,9 @@ _WIDTH = re.compile(r"x?([0-9]{1,3})")
 
 GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 """PCIe generation by transfer rate of one lane, in GT/s."""
+
+_FASTEST_GTS = 128.0
+_ALL_ONES = (63, 255)
 
 WIDTHS = frozenset({1, 2, 4, 8, 12, 16, 32})
 """Lane counts that a PCIe link can have."""
@@ -57,7 +60,8 @@ def parse_speed(text: str) -> float | None:
         return None
     match = _SPEED.fullmatch(plain)
     speed = float(match.group(1)) if match else 0.0
-    if speed not in GENERATIONS:
+    # Not only the known rates: a broken link that reports an odd one must show as slow.
+    if not 0 < speed <= _FASTEST_GTS:
         raise NotUnderstoodError(f"'{excerpt(plain, 40)}' is not a PCIe link speed.")
     return speed
 
@@ -73,7 +77,7 @@ def parse_width(text: str) -> int | None:
         return None
     match = _WIDTH.fullmatch(plain)
     width = int(match.group(1)) if match else -1
-    if width in (63, 255):
+    if width in _ALL_ONES:
         raise NotUnderstoodError(
             f"The link width {width} means that every bit reads as one.",
             hint="The device may have fallen off the bus: look for 'fallen off the bus' and AER "
