@@ -32,6 +32,7 @@ from hfprov.evidence.sysfs_devices import (
 from hfprov.evidence.text import clean, excerpt
 
 _RULE = re.compile(r"# ttar(?: -)+\s*")
+_ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:=.*| [0-9]{1,20})")
 _MODE = re.compile(r"Mode: [0-7]{3,4}")
 _MAX_ATTRIBUTE = 4096
 """Bytes of a sysfs attribute: it is at most one page."""
@@ -77,7 +78,10 @@ def _one_file(text: str) -> SysfsFile:
     failed = failure_line(value)
     if failed is not None and failed.startswith(("cat:", "ls:", "bash:", "sh:", "find:", "grep:")):
         raise NotUnderstoodError(f"sysfs was not read: '{failed}'.")
-    if len(value) > _MAX_ATTRIBUTE:
+    lines = value.split("\n")
+    if len(value) > _MAX_ATTRIBUTE or (
+        len(lines) > 1 and not all(_ENTRY.fullmatch(line.strip()) for line in lines)
+    ) or not all(line.isprintable() for line in lines):
         raise NotUnderstoodError(
             f"This is neither a dump of sysfs files nor the content of one: '{excerpt(value)}'."
         )
