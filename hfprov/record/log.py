@@ -1,0 +1,293 @@
+"""The log of one run: everything is stored when it is told, each fact in one transaction."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import Connection, insert, update
+
+from hfprov.errors import ExitCode, HfprovError, RecordError
+from hfprov.record import hosts, ownership, proofs
+from hfprov.record.database import Database
+from hfprov.record.errors import HostIdentityError
+from hfprov.record.events import add_event
+from hfprov.record.evidence import Packed
+from hfprov.record.identity import Identity
+from hfprov.record.model import (
+    Acquired,
+    Certificate,
+    Change,
+    HostState,
+    Measurement,
+    RunStatus,
+    stamp,
+)
+from hfprov.record.redaction import Redactor
+from hfprov.record.schema import (
+    change,
+    judgement,
+    run,
+    run_host,
+)
+from hfprov.record.verdicts import VerdictSets, pack
+from hfprov.verdict import Verdict
+
+
+class RunLog:
+    """Writes one run; made by ``Record.start_run``. Safe to use from several threads.
+
+    When a method has returned, what it was told is on disk. As a context manager it marks a run
+    that does not reach :meth:`finish` as interrupted. Every method raises RecordError when the
+    record cannot be written.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        sets: VerdictSets,
+        *,
+        run_id: str,
+        run_seq: int,
+        host_ids: Mapping[str, int],
+        redactor: Redactor,
+    ) -> None:
+        self.id = run_id
+        self._database = database
+        self._sets = sets
+        self._seq = run_seq
+        self._host_ids = host_ids
+        self._redactor = redactor
+        self._open = True
+
+    # -- observations ---------------------------------------------------------------------------
+
+    def observed(
+        self,
+        host: str,
+        phase: str,
+        raw: bytes,
+        verdicts: Iterable[Verdict],
+        *,
+        identity: Identity | None = None,
+        facts: Mapping[str, Any] | None = None,
+        state: HostState = HostState.OBSERVED,
+    ) -> None:
+        """Store what was seen of a host and how it was judged, in one transaction.
+
+        ``raw`` is the observation's JSON text as bytes (not compressed), kept as evidence;
+        ``facts`` are JSON-like values by source name; ``state`` is what the host then is (after
+        converging: ``HostState.VERIFIED``). Raises HostIdentityError, and stores an event instead,
+        when the machine is already recorded under another name.
+        """
+        host_id = self._host_id(host)
+        seen = Packed.of(raw, facts or {}, self._redactor)
+        rows, digest = pack(verdicts, self._redactor)
+        try:
+            with self._database.write() as connection:
+                hosts.seen(self._database, connection, host_id, identity, self._seq)
+                evidence_id = seen.store(connection, self._seq, host_id, phase)
+                set_id = self._sets.store(connection, rows, digest)
+                self._add_judgement(connection, host_id, phase, set_id, evidence_id=evidence_id)
+                self._set_state(connection, host_id, state, "")
+        except HostIdentityError as error:
+            data = {"same_as": error.other}
+            self.event("identity_refused", error.message, host=host, data=data)
+            raise
+        self._sets.remember(digest, set_id)
+
+    def not_observed(
+        self,
+        host: str,
+        phase: str,
+        reason: str,
+        verdicts: Iterable[Verdict],
+        *,
+        state: HostState = HostState.UNREACHABLE,
+    ) -> None:
+        """Store that a host could not be observed, and the verdicts (all unknown) that follow."""
+        host_id = self._host_id(host)
+        reason = self._redactor.text(reason)
+        rows, digest = pack(verdicts, self._redactor)
+        with self._database.write() as connection:
+            set_id = self._sets.store(connection, rows, digest)
+            self._add_judgement(connection, host_id, phase, set_id, reason=reason)
+            self._set_state(connection, host_id, state, reason)
+        self._sets.remember(digest, set_id)
+
+    # -- progress -------------------------------------------------------------------------------
+
+    def state(self, host: str, state: HostState, reason: str = "") -> None:
+        """Store how far the run is with a host. Tell it *before* the host is changed."""
+        self.states([host], state, reason)
+
+    def states(self, names: Iterable[str], state: HostState, reason: str = "") -> None:
+        """Store one state for several hosts, in one transaction."""
+        ids = [self._host_id(name) for name in names]
+        with self._database.write() as connection:
+            for host_id in ids:
+                self._set_state(connection, host_id, state, self._redactor.text(reason))
+
+    def change(self, host: str, what: Change) -> None:
+        """Store what a role changed on a host."""
+        self.changes(host, [what])
+
+    def changes(self, host: str, all_of: Iterable[Change]) -> None:
+        """Store several changes of a host, in one transaction."""
+        host_id = self._host_id(host)
+        text = self._redactor.text
+        rows = [
+            {
+                "run_seq": self._seq,
+                "host_id": host_id,
+                "role": text(one.role),
+                "task": text(one.task),
+                "action": text(one.action),
+                "item": text(one.item),
+                "diff": text(one.diff),
+                "changed_at": stamp(one.at),
+            }
+            for one in all_of
+        ]
+        if rows:
+            with self._database.write() as connection:
+                connection.execute(insert(change), rows)
+
+    def event(
+        self,
+        kind: str,
+        message: str,
+        host: str | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Store that something happened, in this run or to one of its hosts."""
+        host_id = None if host is None else self._host_id(host)
+        with self._database.write() as connection:
+            add_event(
+                connection,
+                kind,
+                message,
+                run_seq=self._seq,
+                host_id=host_id,
+                data=data,
+                redactor=self._redactor,
+            )
+
+    # -- locks ----------------------------------------------------------------------------------
+
+    def acquire(self, names: Iterable[str], *, partial: bool = False) -> Acquired:
+        """Lock hosts for this run until it ends or releases them.
+
+        All of them or none: raises HostBusyError, which says who holds a host since when. With
+        ``partial``, takes those that are free and returns who holds the others. Locks of dead
+        processes of this controller are broken, with an event.
+        """
+        wanted = {name: self._host_id(name) for name in names}
+        return ownership.acquire(self._database, self._seq, wanted, partial=partial)
+
+    def release(self, names: Iterable[str]) -> None:
+        """Unlock hosts; those that this run does not hold are left as they are."""
+        ids = [self._host_id(name) for name in names]
+        with self._database.write() as connection:
+            ownership.release(connection, self._seq, ids)
+
+    # -- certificates and measurements ----------------------------------------------------------
+
+    def certified(self, issued: Certificate) -> None:
+        """Store a signed certificate. RecordError when its id is taken."""
+        host_id = self._host_id(issued.host)
+        with self._database.write() as connection:
+            proofs.store_certificate(connection, self._seq, host_id, issued)
+
+    def measured(self, measured: Measurement) -> None:
+        """Store one measurement with its samples, conditions and raw output."""
+        host_id = self._host_id(measured.host)
+        with self._database.write() as connection:
+            proofs.store_measurement(connection, self._seq, host_id, measured, self._redactor)
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def finish(self, exit_code: int) -> None:
+        """Store the end of the run. Hosts left in the middle of something become interrupted."""
+        self._end(RunStatus.COMPLETE, exit_code, "The run ended")
+
+    def interrupt(self, reason: str, exit_code: int | None = None) -> None:
+        """Store that the run was stopped before its end."""
+        self.event("run_interrupted", reason)
+        self._end(RunStatus.INTERRUPTED, exit_code, "The run was interrupted")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self._open:
+            return
+        if error is None:
+            self.interrupt("The run was left without a result.")
+            return
+        # What went wrong first is what must be told; a run that could not even record its end
+        # is found when the record is opened next.
+        with contextlib.suppress(RecordError):
+            if isinstance(error, KeyboardInterrupt):
+                self.interrupt("Stopped by a person.", int(ExitCode.INTERRUPTED))
+            elif isinstance(error, HfprovError):
+                self.interrupt(error.message, int(error.exit_code))
+            else:
+                self.interrupt(f"Stopped by {type(error).__name__}: {error}")
+
+    # -- inside a transaction -------------------------------------------------------------------
+
+    def _host_id(self, name: str) -> int:
+        try:
+            return self._host_ids[name]
+        except KeyError:
+            raise RecordError(f"Host '{name}' is not part of run '{self.id}'.") from None
+
+    def _add_judgement(
+        self,
+        connection: Connection,
+        host_id: int,
+        phase: str,
+        set_id: int,
+        *,
+        evidence_id: int | None = None,
+        reason: str = "",
+    ) -> None:
+        connection.execute(
+            insert(judgement),
+            {
+                "run_seq": self._seq,
+                "host_id": host_id,
+                "phase": phase,
+                "set_id": set_id,
+                "evidence_id": evidence_id,
+                "reason": reason,
+                "judged_at": stamp(),
+            },
+        )
+
+    def _set_state(
+        self, connection: Connection, host_id: int, state: HostState, reason: str
+    ) -> None:
+        connection.execute(
+            update(run_host)
+            .where(run_host.c.run_seq == self._seq, run_host.c.host_id == host_id)
+            .values(state=state.value, reason=reason, updated_at=stamp())
+        )
+
+    def _end(self, status: RunStatus, exit_code: int | None, words: str) -> None:
+        with self._database.write() as connection:
+            connection.execute(
+                update(run)
+                .where(run.c.seq == self._seq)
+                .values(status=status.value, exit_code=exit_code, ended_at=stamp())
+            )
+            ownership.settle(connection, self._seq, words)
+        self._open = False

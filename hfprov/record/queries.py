@@ -1,0 +1,180 @@
+"""Questions about hosts across runs: history, last verdicts, since when, evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from hfprov.errors import RecordError
+from hfprov.record.database import AnyRow
+from hfprov.record.hosts import id_of
+from hfprov.record.model import (
+    HistoryEntry,
+    HostState,
+    Judged,
+    RunStatus,
+    Sighting,
+    Since,
+    Summary,
+    moment,
+)
+from hfprov.record.schema import (
+    host,
+    judgement,
+    run,
+    run_host,
+    verdict,
+    verdict_set,
+)
+from hfprov.record.verdicts import VerdictSets, summary_from, verdict_from
+from hfprov.record.views import JUDGED, SUMMARY, judged_from
+from hfprov.verdict import Outcome
+
+_NEITHER = (Outcome.PASS.value, Outcome.NOT_APPLICABLE.value)
+
+
+def find_run(connection: Connection, wanted: str) -> AnyRow:
+    """The run with this id, or the only one whose id begins or ends so, or the ``last``."""
+    newest = select(run).order_by(run.c.seq.desc())
+    if wanted == "last":
+        row = connection.execute(newest.limit(1)).first()
+        if row is None:
+            raise RecordError("The record has no run yet.", hint="Observe a host first.")
+        return row
+    exact = connection.execute(select(run).where(run.c.id == wanted)).first()
+    if exact is not None:
+        return exact
+    part = run.c.id.startswith(wanted, autoescape=True) | run.c.id.endswith(
+        f"-{wanted}", autoescape=True
+    )
+    rows = connection.execute(newest.where(part).limit(4)).all() if wanted else []
+    if len(rows) == 1:
+        return rows[0]
+    if rows:
+        several = ", ".join(f"'{row.id}'" for row in rows)
+        raise RecordError(
+            f"'{wanted}' may be several runs: {several}.", hint="Give more of its id."
+        )
+    raise RecordError(f"The record has no run '{wanted}'.", hint="List the runs it has.")
+
+
+def history(connection: Connection, name: str, limit: int) -> list[HistoryEntry]:
+    """The newest runs that a host was part of, newest first."""
+    host_id = id_of(connection, name)
+    rows = connection.execute(
+        select(run.c.seq, run.c.id, run.c.command, run.c.started_at, run.c.status)
+        .add_columns(run_host.c.state, run_host.c.reason)
+        .join(run_host, run_host.c.run_seq == run.c.seq)
+        .where(run_host.c.host_id == host_id)
+        .order_by(run.c.seq.desc())
+        .limit(limit)
+    ).all()
+    phases: dict[int, dict[str, Summary]] = {row.seq: {} for row in rows}
+    judged = connection.execute(
+        select(judgement.c.run_seq, judgement.c.phase, *SUMMARY)
+        .join(verdict_set)
+        .where(judgement.c.host_id == host_id, judgement.c.run_seq.in_(list(phases)))
+        .order_by(judgement.c.id)
+    )
+    for run_seq, phase, *summary in judged:
+        phases[run_seq][phase] = summary_from(summary)
+    return [
+        HistoryEntry(
+            run=row.id,
+            command=row.command,
+            started_at=moment(row.started_at),
+            status=RunStatus(row.status),
+            state=HostState(row.state),
+            reason=row.reason,
+            phases=phases[row.seq],
+        )
+        for row in rows
+    ]
+
+
+def last_judged(
+    connection: Connection, sets: VerdictSets, name: str, before_run: str | None
+) -> Judged | None:
+    """What was judged last of a host: at all, or before a run looked at it."""
+    host_id = id_of(connection, name)
+    query = select(*JUDGED, run.c.id.label("run_id")).join(verdict_set).join(run)
+    query = query.where(judgement.c.host_id == host_id)
+    if before_run is not None:
+        query = query.where(_before(connection, host_id, find_run(connection, before_run).seq))
+    row = connection.execute(query.order_by(judgement.c.id.desc()).limit(1)).first()
+    if row is None:
+        return None
+    return judged_from(row, row.run_id, name, sets.load(connection, [row.set_id])[row.set_id])
+
+
+def since(connection: Connection, name: str, check: str, subject: str) -> Since:
+    """The newest good verdict on a subject, and the first bad one after it."""
+    host_id = id_of(connection, name)
+    sightings = (
+        select(
+            judgement.c.id,
+            run.c.id.label("run_id"),
+            judgement.c.phase,
+            judgement.c.judged_at,
+            verdict.c.check_id,
+            verdict.c.subject,
+            verdict.c.outcome,
+            verdict.c.observed,
+            verdict.c.expected,
+            verdict.c.reason,
+            verdict.c.not_applicable,
+        )
+        .join(run, run.c.seq == judgement.c.run_seq)
+        .join(verdict, verdict.c.set_id == judgement.c.set_id)
+        .where(judgement.c.host_id == host_id)
+        .where(verdict.c.check_id == check, verdict.c.subject == subject)
+    )
+    good = connection.execute(
+        sightings.where(verdict.c.outcome == Outcome.PASS.value)
+        .order_by(judgement.c.id.desc())
+        .limit(1)
+    ).first()
+    bad = connection.execute(
+        sightings.where(verdict.c.outcome.not_in(_NEITHER))
+        .where(judgement.c.id > (good.id if good else 0))
+        .order_by(judgement.c.id)
+        .limit(1)
+    ).first()
+    return Since(_sighting(good), _sighting(bad))
+
+
+def fleet_page(
+    connection: Connection, sets: VerdictSets, after: str, most: int
+) -> Iterator[Judged]:
+    """What was judged last of the next hosts by name, from whichever run."""
+    newest = judgement.alias()
+    last = select(func.max(newest.c.id)).where(newest.c.host_id == host.c.id).scalar_subquery()
+    rows = connection.execute(
+        select(*JUDGED, run.c.id.label("run_id"), host.c.name)
+        .select_from(host)
+        .join(judgement, judgement.c.id == last)
+        .join(verdict_set, verdict_set.c.id == judgement.c.set_id)
+        .join(run, run.c.seq == judgement.c.run_seq)
+        .where(host.c.name > after)
+        .order_by(host.c.name)
+        .limit(most)
+    ).all()
+    loaded = sets.load(connection, (row.set_id for row in rows))
+    return (judged_from(row, row.run_id, row.name, loaded[row.set_id]) for row in rows)
+
+
+def _before(connection: Connection, host_id: int, run_seq: int) -> ColumnElement[bool]:
+    first = connection.execute(
+        select(func.min(judgement.c.id)).where(
+            judgement.c.host_id == host_id, judgement.c.run_seq == run_seq
+        )
+    ).scalar()
+    return judgement.c.run_seq < run_seq if first is None else judgement.c.id < first
+
+
+def _sighting(row: AnyRow | None) -> Sighting | None:
+    if row is None:
+        return None
+    _, run_id, phase, judged_at, *columns = row
+    return Sighting(run_id, phase, moment(judged_at), verdict_from(tuple(columns)))

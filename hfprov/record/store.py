@@ -1,0 +1,316 @@
+"""The record: what was true of which host when, who changed it, and how that was judged.
+
+    record = Record.open(".hfprov/record.db")
+    with record.start_run("check", sys.argv, baselines) as log:
+        log.observed("node01", "before", raw, judge(seen, baseline), identity=identity)
+        log.finish(ExitCode.GOOD)
+
+Every method raises RecordError when the database cannot be read or written.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets as random_source
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+from sqlalchemy import Connection, insert, select
+
+from hfprov.baseline import Baseline
+from hfprov.record import evidence, hosts, migrate, ownership, proofs, queries
+from hfprov.record.database import Database
+from hfprov.record.events import add_event
+from hfprov.record.log import RunLog
+from hfprov.record.model import (
+    Certificate,
+    Event,
+    HistoryEntry,
+    Holder,
+    HostInfo,
+    HostState,
+    Judged,
+    Measurement,
+    RunInfo,
+    RunStatus,
+    Since,
+    moment,
+    stamp,
+)
+from hfprov.record.process import this_process
+from hfprov.record.redaction import Redactor, storable
+from hfprov.record.schema import baseline, event, host, measurement, run, run_host
+from hfprov.record.verdicts import VerdictSets
+from hfprov.record.views import PAGE, RunView, event_from, event_query, paged, run_from
+
+_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"  # none that is mistaken for another
+
+
+class Record:
+    """One record. Safe to use from several threads, and by several processes at once."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._sets = VerdictSets(database)
+
+    @classmethod
+    def open(cls, where: str | Path, *, create: bool = True) -> Self:
+        """Open the record in a SQLite file, or at a PostgreSQL URL, and upgrade it if it is older.
+
+        Runs whose process died are marked as crashed. Raises RecordError when it cannot be opened,
+        was written by a newer hfprov, or does not exist and ``create`` is false.
+        """
+        database = Database(where, create=create)
+        try:
+            migrate.upgrade(database)
+            ownership.reap(database)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database)
+
+    @property
+    def where(self) -> str:
+        """The file, or the URL without its password."""
+        return self._database.name
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def start_run(
+        self,
+        command: str,
+        argv: Sequence[str],
+        baselines: Mapping[str, Baseline],
+        *,
+        secrets: Iterable[str] = (),
+    ) -> RunLog:
+        """Store that a run begins, with every host it is about to work on and their baselines.
+
+        ``secrets`` are values that this run must never store: they are masked in everything that
+        it is told. They are not stored themselves.
+        """
+        redactor = Redactor(secrets)
+        with self._database.write() as connection:
+            run_seq, run_id = self._add_run(
+                connection, command, redactor.json(argv), host_count=len(baselines)
+            )
+            host_ids = hosts.ids_of(self._database, connection, list(baselines))
+            self._add_baselines(connection, baselines.values(), redactor)
+            now = stamp()
+            rows = [
+                {
+                    "run_seq": run_seq,
+                    "host_id": host_ids[name],
+                    "state": HostState.PLANNED.value,
+                    "baseline_digest": declared.digest,
+                    "updated_at": now,
+                }
+                for name, declared in baselines.items()
+            ]
+            if rows:
+                connection.execute(insert(run_host), rows)
+        return RunLog(
+            self._database,
+            self._sets,
+            run_id=run_id,
+            run_seq=run_seq,
+            host_ids=host_ids,
+            redactor=redactor,
+        )
+
+    def forget_host(self, name: str) -> None:
+        """Release a host's identity, so that its machine may appear under another name."""
+        with self._database.write() as connection:
+            hosts.forget(connection, name)
+
+    def break_lock(self, name: str, reason: str) -> Holder | None:
+        """Take a host from the run that holds it, by a person's decision; says from which."""
+        with self._database.write() as connection:
+            host_id = hosts.id_of(connection, name)
+            return ownership.break_lock(connection, name, host_id, storable(reason))
+
+    def revoke_certificate(self, certificate_id: str, reason: str) -> Certificate:
+        """Revoke a certificate, with an event. One that is revoked already stays as it is."""
+        with self._database.write() as connection:
+            found = proofs.find_certificate(connection, certificate_id)
+            if proofs.revoke(connection, certificate_id, storable(reason)):
+                add_event(
+                    connection,
+                    "certificate_revoked",
+                    f"Certificate '{certificate_id}' was revoked: {reason}",
+                    host_id=hosts.id_of(connection, found.host),
+                )
+            return proofs.find_certificate(connection, certificate_id)
+
+    def let_go_evidence(self, before: datetime) -> int:
+        """Drop the content of evidence taken before a time; how many. Verdicts and digests stay."""
+        with self._database.write() as connection:
+            return evidence.let_go(connection, before)
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def runs(self, limit: int = 20) -> list[RunInfo]:
+        """The newest runs, newest first."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(run).order_by(run.c.seq.desc()).limit(limit))
+            return [run_from(row) for row in rows]
+
+    def run(self, wanted: str = "last") -> RunView:
+        """A run by its id, the beginning or the last part of it, or ``last``."""
+        with self._database.read() as connection:
+            row = queries.find_run(connection, wanted)
+        return RunView(self._database, self._sets, row.seq, run_from(row))
+
+    def hosts(self) -> Iterator[HostInfo]:
+        """All hosts that the record knows, by name."""
+        after = ""
+        while True:
+            with self._database.read() as connection:
+                page = hosts.read(connection, after, PAGE)
+            if not page:
+                return
+            yield from page
+            after = page[-1].name
+
+    def fleet(self) -> Iterator[Judged]:
+        """What was judged last of every host that was ever judged, by name."""
+        after = ""
+        while True:
+            with self._database.read() as connection:
+                page = list(queries.fleet_page(connection, self._sets, after, PAGE))
+            if not page:
+                return
+            yield from page
+            after = page[-1].host
+
+    def history(self, name: str, limit: int = 20) -> list[HistoryEntry]:
+        """The newest runs that a host was part of, newest first."""
+        with self._database.read() as connection:
+            return queries.history(connection, name, limit)
+
+    def last_verdicts(self, name: str, before_run: str | None = None) -> Judged | None:
+        """What was judged last of a host: at all, or before a run looked at it. None: never."""
+        with self._database.read() as connection:
+            return queries.last_judged(connection, self._sets, name, before_run)
+
+    def since(self, name: str, check: str, subject: str = "") -> Since:
+        """Since when a check is not good on a subject.
+
+        Good is a pass; ``not_applicable`` is neither good nor bad.
+        """
+        with self._database.read() as connection:
+            return queries.since(connection, name, check, subject)
+
+    def evidence(self, wanted_run: str, name: str, phase: str | None = None) -> bytes:
+        """The observation of a host in a run as JSON text, checked against its SHA-256."""
+        with self._database.read() as connection:
+            run_seq = queries.find_run(connection, wanted_run).seq
+            return evidence.read_evidence(connection, run_seq, name, phase)
+
+    def facts(self, name: str, source: str) -> Any:
+        """The newest facts of one source on a host; None when there are none."""
+        with self._database.read() as connection:
+            return evidence.read_fact(connection, name, source)
+
+    def baseline(self, digest: str) -> Mapping[str, Any] | None:
+        """A declared baseline: ``{"roles": [...], "values": {name: {"value", "origin"}}}``."""
+        with self._database.read() as connection:
+            document = connection.execute(
+                select(baseline.c.document).where(baseline.c.digest == digest)
+            ).scalar()
+        return None if document is None else dict(json.loads(document))
+
+    def events(self, name: str | None = None) -> Iterator[Event]:
+        """All events, of one host or of all, in the order in which they were recorded."""
+        query = event_query()
+        if name is not None:
+            query = query.where(host.c.name == name)
+        return map(event_from, paged(self._database, query, event.c.id))
+
+    def busy(self) -> list[Holder]:
+        """Which hosts are worked on, and by which runs."""
+        with self._database.read() as connection:
+            return ownership.holders(connection)
+
+    def certificates(
+        self, name: str | None = None, *, valid_at: datetime | None = None, limit: int = 10_000
+    ) -> list[Certificate]:
+        """Certificates, newest first, of one host or of all; ``valid_at`` leaves out all others."""
+        with self._database.read() as connection:
+            return proofs.certificates(connection, name, valid_at=valid_at, limit=limit)
+
+    def certificate(self, certificate_id: str) -> Certificate:
+        """One certificate. RecordError when the record has none with this id."""
+        with self._database.read() as connection:
+            return proofs.find_certificate(connection, certificate_id)
+
+    def measurements(
+        self, name: str | None = None, test: str | None = None, wanted_run: str | None = None
+    ) -> Iterator[Measurement]:
+        """Measurements of a host, of a test, of a run, or all, in the order of recording."""
+        run_seq = None
+        if wanted_run is not None:
+            with self._database.read() as connection:
+                run_seq = queries.find_run(connection, wanted_run).seq
+        query = proofs.measurements_query(name, test, run_seq)
+        return map(proofs.measurement_from, paged(self._database, query, measurement.c.id))
+
+    # -- inside a transaction -------------------------------------------------------------------
+
+    def _add_run(
+        self, connection: Connection, command: str, argv: str, *, host_count: int
+    ) -> tuple[int, str]:
+        process = this_process()
+        now = stamp()
+        row = {
+            "command": command,
+            "argv": argv,
+            "controller": process.controller,
+            "controller_id": process.controller_id,
+            "boot_id": process.boot_id,
+            "pid_namespace": process.pid_namespace,
+            "pid": process.pid,
+            "process_started": process.started,
+            "version": migrate.hfprov_version(),
+            "started_at": now,
+            "status": RunStatus.RUNNING.value,
+            "host_count": host_count,
+        }
+        while True:
+            run_id = f"{moment(now):%Y%m%d-%H%M%S}-" + "".join(
+                random_source.choice(_LETTERS) for _ in range(4)
+            )
+            added = connection.execute(self._database.insert_new(run), row | {"id": run_id})
+            if added.rowcount:
+                by_id = select(run.c.seq).where(run.c.id == run_id)
+                return int(connection.execute(by_id).scalar_one()), run_id
+
+    def _add_baselines(
+        self, connection: Connection, declared: Iterable[Baseline], redactor: Redactor
+    ) -> None:
+        by_digest = {one.digest: one for one in declared}
+        rows = [
+            {"digest": digest, "document": _document(one, redactor), "recorded_at": stamp()}
+            for digest, one in by_digest.items()
+        ]
+        if rows:
+            connection.execute(self._database.insert_new(baseline), rows)
+
+
+def _document(declared: Baseline, redactor: Redactor) -> str:
+    values = {
+        name: {"value": value.value, "origin": value.origin}
+        for name, value in declared.values.items()
+    }
+    return redactor.json({"roles": declared.roles, "values": values})
