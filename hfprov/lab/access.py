@@ -5,15 +5,19 @@ Keys are made before the nodes start, so host keys are pinned and never learnt o
 
 from __future__ import annotations
 
+import resource
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 
+from hfprov.lab import host
 from hfprov.lab.host import run
 from hfprov.lab.state import NodeSpec, RackPaths, RackState, write_atomically
 
+_LIMITS_NOFILE = 131072
+"""The role's default, which a machine with a higher limit need not exceed."""
 _HEADER = "# Written by 'hfprov lab up'.\n"
 
 
@@ -79,7 +83,34 @@ def write_inventory(state: RackState, paths: RackPaths) -> None:
 
 _ABOUT = """# Yours to change: it is written once per rack. eth0 is management, eth1 is data.
 # Containers share the machine's clock, so chronyd must not control it (time_sync_control_clock).
+# Limits are set here only where root may not raise them (no CAP_SYS_RESOURCE): to the most that
+# containers on this machine can have.
 """
+
+
+def attainable_limits() -> dict[str, str | int]:
+    """The role variables of limits that nodes on this machine cannot have at their defaults.
+
+    A node inherits our hard limits. Empty where root may raise them, as it usually may.
+    """
+    if host.may_raise_limits():
+        return {}
+    most = {
+        name: resource.getrlimit(kind)[1]
+        for name, kind in (
+            ("memlock", resource.RLIMIT_MEMLOCK),
+            ("nofile", resource.RLIMIT_NOFILE),
+            ("nproc", resource.RLIMIT_NPROC),
+        )
+    }
+    limits: dict[str, str | int] = {}
+    if most["memlock"] != resource.RLIM_INFINITY:
+        limits["limits_memlock_kib"] = str(most["memlock"] // 1024)
+    if most["nofile"] != resource.RLIM_INFINITY:
+        limits["limits_nofile"] = min(most["nofile"], _LIMITS_NOFILE)
+    if most["nproc"] != resource.RLIM_INFINITY:
+        limits["limits_nproc"] = str(most["nproc"])
+    return limits
 
 
 def _group_vars(state: RackState, paths: RackPaths) -> dict[str, object]:
@@ -94,6 +125,7 @@ def _group_vars(state: RackState, paths: RackPaths) -> dict[str, object]:
         "jumbo_mtu_interfaces": ["eth1"],
         "time_sync_servers": [state.time_server_address],
         "time_sync_control_clock": False,
+        **attainable_limits(),
     }
 
 

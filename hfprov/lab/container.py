@@ -108,7 +108,7 @@ class ContainerEngine:
         init = _init_process(state, node)
         if init is None:
             raise LabError(f"'{node.name}' is not running.", hint="hfprov lab up")
-        enter = ["nsenter", f"--target={init}", "--all", "--wd=/", "--"]
+        enter = ["nsenter", f"--target={init}", "--all", "--wd", "--"]
         try:
             return subprocess.run(
                 [*enter, *_NODE_ENVIRONMENT, *argv],

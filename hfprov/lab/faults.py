@@ -128,10 +128,14 @@ _FAULTS = (
         name="time-second-daemon",
         description="A second time daemon, systemd-timesyncd, runs beside the first.",
         trips="time_sync",
-        # Unpacked, not installed: the packages exclude each other. The drop-in lets it run in a
-        # container, where it cannot set the clock.
+        # Unpacked, not installed: the packages exclude each other. Aside first, because unpacking
+        # over '/' replaces the links of a merged /usr. The drop-in lets it run in a container,
+        # where it cannot set the clock.
         script=(
-            "dpkg-deb -x /srv/hfprov-lab/apt/systemd-timesyncd_*.deb /\n"
+            "dpkg-deb -x /srv/hfprov-lab/apt/systemd-timesyncd_*.deb /var/tmp/timesyncd\n"
+            "for tree in /var/tmp/timesyncd/lib /var/tmp/timesyncd/usr/lib; do\n"
+            '    [ ! -d "$tree" ] || cp -a "$tree/." /usr/lib/\n'
+            "done\n"
             "systemd-sysusers\n"
             "mkdir -p /etc/systemd/system/systemd-timesyncd.service.d\n"
             "printf '[Unit]\\nConditionVirtualization=\\nConditionCapability=\\n' "

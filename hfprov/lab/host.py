@@ -26,6 +26,8 @@ TOOLS = {
 }
 """Command -> Debian package that has it."""
 
+_CAP_SYS_RESOURCE = 24  # linux/capability.h
+
 MIB = 1024 * 1024
 NODE_MEMORY = 60 * MIB
 """An idle node takes 14-20 MiB; this leaves room for one converging node in three."""
@@ -91,6 +93,14 @@ def require_root() -> None:
             "A practice rack needs root: it mounts file systems and creates network interfaces.",
             hint="Run the same command with sudo.",
         )
+
+
+def may_raise_limits() -> bool:
+    """Whether root may raise hard limits here (CAP_SYS_RESOURCE in the bounding set)."""
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith("CapBnd:"):
+            return bool(int(line.split()[1], 16) >> _CAP_SYS_RESOURCE & 1)
+    return False
 
 
 def require_tools() -> None:

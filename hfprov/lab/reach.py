@@ -14,6 +14,7 @@ UNREACHABLE = "unreachable"
 _READY_DEADLINE = 60.0
 _SSH_DEADLINE = 20.0
 _SSH_FAILED = 255
+_STARTED = ["systemctl", "is-system-running", "--wait"]
 
 
 def ssh(config: Path, name: str, argv: list[str]) -> subprocess.CompletedProcess[str]:
@@ -35,9 +36,12 @@ def ssh(config: Path, name: str, argv: list[str]) -> subprocess.CompletedProcess
 
 
 def await_ssh(config: Path, name: str, *, hint: str) -> None:
-    """Return when the node runs a command for us. Raises :class:`LabError` after a minute."""
+    """Return when the node runs a command for us and its start-up is over, well or not.
+
+    Raises :class:`LabError` after a minute.
+    """
     deadline = time.monotonic() + _READY_DEADLINE
-    while (done := ssh(config, name, ["true"])).returncode != 0:
+    while (done := ssh(config, name, _STARTED)).returncode == _SSH_FAILED or not done.stdout:
         if time.monotonic() > deadline:
             said = printable(done.stderr.strip()[-300:])
             raise LabError(f"'{name}' does not answer over SSH: {said}", hint=hint)
