@@ -1,0 +1,336 @@
+"""What the parsers of accelerator, container and bandwidth tools share: fields and failures.
+
+Tools print the same fact as ``{"value": 11, "unit": "W"}``, ``SOCKET_POWER: 11 W`` or a CSV column.
+:class:`Fields` reads such values by name with the unit checked. A value that is neither a number
+nor "not available" does not stop the parse: it is kept as a :class:`FieldError` of that device, so
+that the other devices are still known. Sentences by which a tool says that it cannot work are
+:class:`ToolFailure`; they are evidence too.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.text import clean, excerpt, is_missing, json_document, number
+
+
+class FailureKind(enum.Enum):
+    """Why a tool could say nothing about its devices."""
+
+    NO_DEVICES = "no_devices"
+    DRIVER_NOT_LOADED = "driver_not_loaded"
+    NOT_READY = "not_ready"
+    """The device or its fabric is not initialised (for instance no fabric manager)."""
+    DEVICE_ERROR = "device_error"
+    VERSION_MISMATCH = "version_mismatch"
+    PERMISSION = "permission"
+    DAEMON_DOWN = "daemon_down"
+    TOOL_MISSING = "tool_missing"
+    TOOL_CRASHED = "tool_crashed"
+    NOT_SUPPORTED = "not_supported"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFailure:
+    """The tool ran, or should have run, and says that it cannot answer."""
+
+    kind: FailureKind
+    sentence: str
+    """The tool's own words, made safe to quote."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """A value of one device that is an error marker or not understood."""
+
+    field: str
+    text: str
+
+
+FailureTable = tuple[tuple[FailureKind, re.Pattern[str]], ...]
+
+
+def failure_table(sentences: Mapping[FailureKind, Sequence[str]]) -> FailureTable:
+    """Patterns of a tool's own failure sentences by kind, the most telling kind first."""
+    return tuple(
+        (kind, re.compile("|".join(patterns), re.IGNORECASE))
+        for kind, patterns in sentences.items()
+    )
+
+
+_GENERAL = failure_table(
+    {
+        FailureKind.TOOL_MISSING: (
+            "command not found",
+            ": not found$",
+            "no such file or directory",
+        ),
+        FailureKind.TOOL_CRASHED: (
+            "segmentation fault",
+            "core dumped",
+            r"traceback \(most recent call last\)",
+            "^killed$",
+            "^aborted",
+            "terminate called",
+            "bus error",
+            "symbol lookup error",
+            "error while loading shared libraries",
+            "cannot open shared object file",
+        ),
+        FailureKind.PERMISSION: (
+            "permission denied",
+            "operation not permitted",
+            "must be root",
+            "requires? root",
+            "root privileges?",
+            "insufficient permission",
+            "access denied",
+            "a password is required",
+        ),
+    }
+)
+
+
+_MOST_FAILURE_LINES = 2000
+
+
+def find_failure(text: str, table: FailureTable = ()) -> ToolFailure | None:
+    """The first line by which a tool says that it failed; the tool's own sentences come first.
+
+    Only the first and the last thousand lines are looked at: a failing tool is brief.
+    """
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    if len(lines) > _MOST_FAILURE_LINES:
+        half = _MOST_FAILURE_LINES // 2
+        lines = lines[:half] + lines[-half:]
+    lines = [line[:1000] for line in lines]
+    for kind, pattern in (*table, *_GENERAL):
+        for line in lines:
+            if pattern.search(line):
+                return ToolFailure(kind, excerpt(line, 200))
+    return None
+
+
+def said(line: str) -> str:
+    """A line, quoted for a message."""
+    return f"'{excerpt(line, 60)}'"
+
+
+def not_understood(tool: str, line_number: int, line: str, expected: str) -> NotUnderstoodError:
+    """The error for one line: which one it is, and what was expected there."""
+    return NotUnderstoodError(
+        f"Line {line_number} of the output of '{tool}' is {said(line)}; expected {expected}.",
+        hint="Keep the output as evidence; this form of the tool's output is not known yet.",
+    )
+
+
+_INDENT = re.compile(r"\n\s+")
+
+
+def json_value(text: str) -> Any:
+    """The JSON document in a text; see :func:`hfprov.evidence.text.json_document`.
+
+    Indentation and empty lines are dropped first, which keeps the search for the document linear,
+    and numbers too long for Python are refused like any other document that is not understood.
+    """
+    compact = _INDENT.sub("\n", clean(text).strip())
+    try:
+        return json_document(compact)
+    except NotUnderstoodError:
+        raise
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise NotUnderstoodError(f"The JSON document cannot be read: {error}.") from error
+
+
+def mapping(value: Any, what: str) -> Mapping[str, Any]:
+    """``value`` as a JSON object, or NotUnderstoodError that names ``what``."""
+    if not isinstance(value, dict):
+        raise NotUnderstoodError(f"{what} is {_kind(value)}; expected an object.")
+    return value
+
+
+def sequence(value: Any, what: str) -> list[Any]:
+    """``value`` as a JSON list, or NotUnderstoodError that names ``what``."""
+    if not isinstance(value, list):
+        raise NotUnderstoodError(f"{what} is {_kind(value)}; expected a list.")
+    return value
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a truth value"}
+    if value is None:
+        return "absent"
+    return names.get(type(value), "a number")
+
+
+_INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
+
+
+def integer(text: str) -> int:
+    """A decimal integer of at most 18 digits. Raises NotUnderstoodError otherwise."""
+    stripped = text.strip()
+    if _INTEGER.fullmatch(stripped) is None:
+        raise NotUnderstoodError(f"{said(text)} is not an integer.")
+    return int(stripped)
+
+
+_DEEPEST = 24
+
+
+def flatten(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Leaves of nested objects by dotted lower-case path; ``{"value", "unit"}`` becomes text.
+
+    Lists of objects get numbered paths (``links.0.bdf``); other lists stay as they are.
+    Raises NotUnderstoodError when objects are nested deeper than any tool nests them.
+    """
+    leaves: dict[str, Any] = {}
+    stack: list[tuple[str, Any, int]] = [("", tree, 0)]
+    while stack:
+        path, value, depth = stack.pop()
+        if depth > _DEEPEST:
+            raise NotUnderstoodError(f"Objects are nested more than {_DEEPEST} deep at '{path}'.")
+        prefix = f"{path}." if path else ""
+        if isinstance(value, dict):
+            if "value" in value and set(value) <= {"value", "unit"}:
+                leaves[path] = plain_value(value)
+                continue
+            items = [(f"{prefix}{str(key).lower()}", each) for key, each in value.items()]
+            stack.extend((name, each, depth + 1) for name, each in reversed(items))
+        elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
+            numbered = [(f"{prefix}{index}", each) for index, each in enumerate(value)]
+            stack.extend((name, each, depth + 1) for name, each in reversed(numbered))
+        else:
+            leaves[path] = value
+    return leaves
+
+
+def plain_value(value: Any) -> Any:
+    """``{"value": 11, "unit": "W"}`` as ``"11 W"``; anything else unchanged."""
+    if isinstance(value, dict) and "value" in value:
+        return f"{value['value']} {value.get('unit') or ''}".strip()
+    return value
+
+
+class Fields:
+    """Values of one device by name. Names given together are spellings of different releases."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = values
+        self.errors: list[FieldError] = []
+        self._prefixes: set[str] = set()
+        for name in values:
+            parts = name.split(".")
+            self._prefixes.update(".".join(parts[:end]) for end in range(1, len(parts) + 1))
+
+    def raw(self, *names: str) -> Any:
+        """The first of the named values that is there; None when none is."""
+        for name in names:
+            if self.values.get(name) is not None:
+                return self.values[name]
+        return None
+
+    def has(self, prefix: str) -> bool:
+        """Whether there is a value of this name or below it."""
+        return prefix in self._prefixes
+
+    def text(self, *names: str) -> str | None:
+        """Text; None when absent or "not available"."""
+        value = self.raw(*names)
+        if value is None or isinstance(value, (dict, list)):
+            return None
+        text = clean(str(value)).strip()
+        return None if is_missing(text) else text
+
+    def number(self, *names: str, units: Iterable[str] = ()) -> float | None:
+        """A number that may carry one of ``units``; None when absent or "not available"."""
+        scales = dict.fromkeys(units, 1.0)
+        return self.scaled(*names, units=scales)
+
+    def scaled(self, *names: str, units: Mapping[str, float]) -> float | None:
+        """A number times what its unit stands for; a number without unit is taken as it is."""
+        value = self.raw(*names)
+        if value is None or isinstance(value, bool):
+            return None
+        text = clean(str(value)).strip()
+        amount, _, unit = text.rpartition(" ")
+        if amount and unit in units and is_missing(amount):
+            return None  # "N/A Mb/s"
+        if is_missing(text):
+            return None
+        for unit, scale in (*units.items(), ("", 1.0)):
+            if unit and not text.endswith(unit):
+                continue
+            try:
+                return number(text, unit=unit) * scale
+            except NotUnderstoodError:
+                continue
+        self.error(names[0], text)
+        return None
+
+    def count(self, *names: str) -> int | None:
+        """A whole number; None when absent or "not available"."""
+        value = self.number(*names)
+        if value is None:
+            return None
+        if value != int(value):
+            self.error(names[0], str(value))
+            return None
+        return int(value)
+
+    def error(self, name: str, text: str) -> None:
+        """Keep a value that is not understood as an error of this device."""
+        self.errors.append(FieldError(name, excerpt(text, 100)))
+
+
+_TOKENS = re.compile(
+    r'"(?:[^"\\\n]|\\.)*"|,(?=\s*[\]}])|^[ \t]*\.\.\.[ \t]*,?[ \t]*$', re.MULTILINE
+)
+
+
+def documentation_json(text: str) -> tuple[Any, bool]:
+    """A JSON document, and whether it is whole.
+
+    Documentation shows JSON with commas before closing brackets and with ``...`` lines where
+    something was left out; the first is harmless, the second means that it is not whole.
+    """
+    try:
+        return json_value(text), True
+    except NotUnderstoodError as error:
+        failed = error
+    text = clean(text)
+    shortened = False
+
+    def without(match: re.Match[str]) -> str:
+        nonlocal shortened
+        token = match.group()
+        if token.startswith('"'):
+            return token
+        shortened = shortened or "..." in token
+        return ""
+
+    for _ in range(2):  # removing "..." can leave one more comma before a bracket
+        text = _TOKENS.sub(without, text)
+    try:
+        return json_value(text), not shortened
+    except NotUnderstoodError:
+        raise failed from None
+
+
+def looks_like_json(text: str) -> bool:
+    """Whether a (cleaned) text has a line that starts a JSON document."""
+    return _JSON_START.search(text) is not None
+
+
+_JSON_START = re.compile(r"^[ \t]*(?:\{[ \t]*(?:$|\"|\})|\[[ \t]*(?:$|\{|\]))", re.MULTILINE)
+
+
+def dumps(value: Any) -> str:
+    """Compact JSON, for quoting a value."""
+    return json.dumps(value, default=str)[:200]
