@@ -1,4 +1,4 @@
-"""The practice rack itself, on real nodes: start, access, reboot, growth, and leaving nothing behind."""
+"""The practice rack itself, on real nodes: start, access, reboot, growth, and its end."""
 
 import json
 import os
@@ -197,8 +197,8 @@ def test_nothing_is_left_after_down_and_files_of_others_stay(tmp_path):
 def test_down_cleans_up_after_an_up_that_was_killed(tmp_path, moment):
     rack = Rack(tmp_path / "rack")
     happened = {
-        "planned": lambda: rack.paths.state.exists(),
-        "networked": lambda: rack.paths.known_hosts.exists(),
+        "planned": rack.paths.state.exists,
+        "networked": rack.paths.known_hosts.exists,
         "mounted": lambda: any(rack.paths.nodes.glob("*/filled")),
         "booting": lambda: any(rack.paths.nodes.glob("node02/console.log")),
     }[moment]
