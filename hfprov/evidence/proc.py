@@ -1,0 +1,75 @@
+"""Files under /proc, and ``udevadm info``: which one it is shows from the text.
+
+Understood: cmdline, meminfo, cpuinfo, modules, net/dev, vmstat, version, PID/numa_maps. Limits of
+a process are in ``limits_files``, interrupts in ``interrupts``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hfprov.evidence.host_values import unknown_form
+from hfprov.evidence.proc_system import (
+    CmdlineFacts,
+    CpuinfoFacts,
+    MeminfoFacts,
+    ModulesFacts,
+    VersionFacts,
+    parse_cmdline,
+    parse_cpuinfo,
+    parse_meminfo,
+    parse_modules,
+    parse_version,
+)
+from hfprov.evidence.proc_tables import (
+    NetDevFacts,
+    NumaMapsFacts,
+    UdevFacts,
+    VmstatFacts,
+    parse_net_dev,
+    parse_numa_maps,
+    parse_udevadm,
+    parse_vmstat,
+)
+from hfprov.evidence.text import clean
+
+ProcFacts = (
+    CmdlineFacts
+    | CpuinfoFacts
+    | MeminfoFacts
+    | ModulesFacts
+    | NetDevFacts
+    | NumaMapsFacts
+    | UdevFacts
+    | VersionFacts
+    | VmstatFacts
+)
+
+_FILES = "cmdline, meminfo, cpuinfo, modules, net/dev, vmstat, version or numa_maps"
+_CMDLINE = re.compile(r"\S*(?:BOOT_IMAGE=|root=|initrd=|console=|\bro\b|quiet)")
+
+
+def parse(text: str) -> ProcFacts:
+    """Facts from one file of /proc."""
+    plain = clean(text)
+    start = plain.lstrip("\n")
+    first = start.split("\n", 1)[0]
+    if first.startswith("Linux version "):
+        return parse_version(plain)
+    if re.match(r"MemTotal:|MemFree:", first):
+        return parse_meminfo(plain)
+    if re.match(r"processor\s*:|vendor_id\s*:", first):
+        return parse_cpuinfo(plain)
+    if first.startswith("Inter-|"):
+        return parse_net_dev(plain)
+    if re.match(r"[PNELSMRUTD]: ", first):
+        return parse_udevadm(plain)
+    if re.match(r"[a-z][a-z0-9_]* [0-9]+$", first):
+        return parse_vmstat(plain)
+    if re.match(r"[A-Za-z0-9_]+ [0-9]+ -?[0-9]+ \S", first):
+        return parse_modules(plain)
+    if re.match(r"[0-9a-f]{5,16} (?:default|prefer|bind|interleave|local|weighted)", first):
+        return parse_numa_maps(plain)
+    if "\n" not in start.strip() and any(map(_CMDLINE.match, start.split())):
+        return parse_cmdline(plain)
+    raise unknown_form("/proc", plain, f"one of the files {_FILES}")
