@@ -17,16 +17,8 @@ from hfprov.evidence import amd_smi_tables as tables
 from hfprov.evidence import amd_smi_text as forms
 from hfprov.evidence.amd_smi_device import gpu_from_leaves
 from hfprov.evidence.amd_smi_facts import AmdSmi, Gpu, Link, Versions
-from hfprov.evidence.fields import (
-    FailureKind,
-    ToolFailure,
-    documentation_json,
-    failure_table,
-    find_failure,
-    flatten,
-    looks_like_json,
-    mapping,
-)
+from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
+from hfprov.evidence.fields import documentation_json, flatten, looks_like_json, mapping
 from hfprov.evidence.text import clean, excerpt
 
 _FAILURES = failure_table(

@@ -166,7 +166,7 @@ class Process:
     vram_bytes: float | None = None
 
 
-class PageState(enum.Enum):
+class PageState(enum.StrEnum):
     RETIRED = "retired"
     PENDING = "pending"
     UNRESERVABLE = "un_res"
@@ -192,7 +192,7 @@ class Firmware:
     version: str | None
 
 
-class PortState(enum.Enum):
+class PortState(enum.StrEnum):
     UP = "up"
     DOWN = "down"
     DISABLED = "disabled"

@@ -1,49 +1,21 @@
-"""What the parsers of accelerator, container and bandwidth tools share: fields and failures.
+"""What the parsers of accelerator, container and bandwidth tools share: fields and JSON.
 
 Tools print the same fact as ``{"value": 11, "unit": "W"}``, ``SOCKET_POWER: 11 W`` or a CSV column.
 :class:`Fields` reads such values by name with the unit checked. A value that is neither a number
 nor "not available" does not stop the parse: it is kept as a :class:`FieldError` of that device, so
-that the other devices are still known. Sentences by which a tool says that it cannot work are
-:class:`ToolFailure`; they are evidence too.
+that the other devices are still known.
 """
 
 from __future__ import annotations
 
-import enum
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import clean, excerpt, is_missing, json_document, number
-
-
-class FailureKind(enum.Enum):
-    """Why a tool could say nothing about its devices."""
-
-    NO_DEVICES = "no_devices"
-    DRIVER_NOT_LOADED = "driver_not_loaded"
-    NOT_READY = "not_ready"
-    """The device or its fabric is not initialised (for instance no fabric manager)."""
-    DEVICE_ERROR = "device_error"
-    VERSION_MISMATCH = "version_mismatch"
-    PERMISSION = "permission"
-    DAEMON_DOWN = "daemon_down"
-    TOOL_MISSING = "tool_missing"
-    TOOL_CRASHED = "tool_crashed"
-    NOT_SUPPORTED = "not_supported"
-    OTHER = "other"
-
-
-@dataclass(frozen=True, slots=True)
-class ToolFailure:
-    """The tool ran, or should have run, and says that it cannot answer."""
-
-    kind: FailureKind
-    sentence: str
-    """The tool's own words, made safe to quote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,70 +24,6 @@ class FieldError:
 
     field: str
     text: str
-
-
-FailureTable = tuple[tuple[FailureKind, re.Pattern[str]], ...]
-
-
-def failure_table(sentences: Mapping[FailureKind, Sequence[str]]) -> FailureTable:
-    """Patterns of a tool's own failure sentences by kind, the most telling kind first."""
-    return tuple(
-        (kind, re.compile("|".join(patterns), re.IGNORECASE))
-        for kind, patterns in sentences.items()
-    )
-
-
-_GENERAL = failure_table(
-    {
-        FailureKind.TOOL_MISSING: (
-            "command not found",
-            ": not found$",
-            "no such file or directory",
-        ),
-        FailureKind.TOOL_CRASHED: (
-            "segmentation fault",
-            "core dumped",
-            r"traceback \(most recent call last\)",
-            "^killed$",
-            "^aborted",
-            "terminate called",
-            "bus error",
-            "symbol lookup error",
-            "error while loading shared libraries",
-            "cannot open shared object file",
-        ),
-        FailureKind.PERMISSION: (
-            "permission denied",
-            "operation not permitted",
-            "must be root",
-            "requires? root",
-            "root privileges?",
-            "insufficient permission",
-            "access denied",
-            "a password is required",
-        ),
-    }
-)
-
-
-_MOST_FAILURE_LINES = 2000
-
-
-def find_failure(text: str, table: FailureTable = ()) -> ToolFailure | None:
-    """The first line by which a tool says that it failed; the tool's own sentences come first.
-
-    Only the first and the last thousand lines are looked at: a failing tool is brief.
-    """
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
-    if len(lines) > _MOST_FAILURE_LINES:
-        half = _MOST_FAILURE_LINES // 2
-        lines = lines[:half] + lines[-half:]
-    lines = [line[:1000] for line in lines]
-    for kind, pattern in (*table, *_GENERAL):
-        for line in lines:
-            if pattern.search(line):
-                return ToolFailure(kind, excerpt(line, 200))
-    return None
 
 
 def said(line: str) -> str:
@@ -218,6 +126,14 @@ def plain_value(value: Any) -> Any:
     return value
 
 
+_NOT_AVAILABLE = re.compile(r"n/a *\([^)]*\)$", re.IGNORECASE)
+
+
+def not_available(text: str) -> bool:
+    """Whether a tool says that it has no value, with a reason or not (``N/A (Secondary die)``)."""
+    return is_missing(text) or _NOT_AVAILABLE.match(text) is not None
+
+
 class Fields:
     """Values of one device by name. Names given together are spellings of different releases."""
 
@@ -246,7 +162,7 @@ class Fields:
         if value is None or isinstance(value, (dict, list)):
             return None
         text = clean(str(value)).strip()
-        return None if is_missing(text) else text
+        return None if not_available(text) else text
 
     def number(self, *names: str, units: Iterable[str] = ()) -> float | None:
         """A number that may carry one of ``units``; None when absent or "not available"."""
@@ -260,9 +176,9 @@ class Fields:
             return None
         text = clean(str(value)).strip()
         amount, _, unit = text.rpartition(" ")
-        if amount and unit in units and is_missing(amount):
+        if amount and unit in units and not_available(amount):
             return None  # "N/A Mb/s"
-        if is_missing(text):
+        if not_available(text):
             return None
         for unit, scale in (*units.items(), ("", 1.0)):
             if unit and not text.endswith(unit):

@@ -1,0 +1,244 @@
+"""AMD GPUs as ``rocm-smi`` reports them (deprecated by amd-smi, still on many nodes).
+
+Read forms: ``--json`` and ``--csv`` (ROCm 3.9 to 6.2, keys renamed on the way), the concise table,
+``GPU[0] : key: value`` text, ``--showrasinfo`` blocks, and the list of ``/opt/rocm/.info`` files.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
+from hfprov.evidence.fields import (
+    FieldError,
+    integer,
+    json_value,
+    looks_like_json,
+    mapping,
+    not_understood,
+)
+from hfprov.evidence.rocm_smi_card import (
+    Card,
+    RasBlock,
+    card_from_concise,
+    card_from_keys,
+)
+from hfprov.evidence.text import clean, excerpt
+
+TOOL = "rocm-smi"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Topology between two cards by DRM index."""
+
+    first: int
+    second: int
+    type: str | None = None
+    hops: int | None = None
+    weight: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RocmSmi:
+    cards: tuple[Card, ...] = ()
+    driver_version: str | None = None
+    links: tuple[Link, ...] = ()
+    process_ids: tuple[int, ...] = ()
+    package_versions: Mapping[str, str] | None = None
+    """Component to version, from the files in ``/opt/rocm/.info``."""
+    complete: bool = True
+    """False when the text has no ``End of ROCm SMI Log``."""
+
+
+_FAILURES = failure_table(
+    {
+        FailureKind.DRIVER_NOT_LOADED: (
+            "driver not initialized",
+            "amdgpu not found in modules",
+            "amdgpu/initstate: no such file",
+            "RSMI_STATUS_INIT_ERROR",
+        ),
+        FailureKind.NO_DEVICES: ("no (?:amd )?gpus? (?:specified|detected|found)", "no JSON data"),
+        FailureKind.PERMISSION: ("RSMI_STATUS_PERMISSION",),
+        FailureKind.OTHER: ("rsmi_init", "unable to (?:load|get)", r"^error\b", "exception caught"),
+    }
+)
+
+_CARD = re.compile(r"card([0-9]{1,4})$")
+_KEYED = re.compile(r"GPU\[([0-9]{1,4})\]\s*:\s*(\S[^:]*?)\s*:{1,2}\s*(.*)$")
+_KEYED_TROUBLE = re.compile(r"(?:ERROR: )?GPU\[([0-9]{1,4})\]\s*:\s*(\S.*)$")
+_RAS_ROW = re.compile(
+    r"\s*(?P<name>[A-Z][A-Z0-9_]*)\s+(?P<status>ENABLED|DISABLED|ERROR)"
+    r"(?:\s+(?:correctable=)?(?P<ce>\d{1,18}|N/A)\s+(?:uncorrectable=)?(?P<ue>\d{1,18}|N/A))?\s*$"
+)
+_RAS_CARD = re.compile(r"GPU\[([0-9]{1,4})\]\s*:?\s*(?:RAS INFO.*)?$")
+_INFO_FILE = re.compile(r"(\S*/\.info/\S+):([0-9]\S*)$")
+_BETWEEN = re.compile(
+    r"\(topology\) (weight|hops|link type) between drm devices ([0-9]{1,4}) and ([0-9]{1,4})$"
+)
+_PID = re.compile(r"pid([0-9]{1,12})$")
+_END = "End of ROCm SMI Log"
+
+
+def parse(text: str) -> RocmSmi | ToolFailure:
+    """Facts of one rocm-smi output. Raises NotUnderstoodError when it is in no known form."""
+    text = clean(text)
+    if not text.strip():
+        raise NotUnderstoodError(f"The output of '{TOOL}' is empty.")
+    if looks_like_json(text):
+        return _from_json(text)
+    for read in (_from_csv, _from_lines, _from_concise):
+        facts = read(text)
+        if facts is not None:
+            return facts
+    failure = find_failure(text, _FAILURES)
+    if failure is None:
+        raise NotUnderstoodError(
+            f"The output of '{TOOL}' is in no known form; it begins '{excerpt(text)}'."
+        )
+    return failure
+
+
+def _from_json(text: str) -> RocmSmi | ToolFailure:
+    document = mapping(json_value(text), f"The JSON of '{TOOL}'")
+    cards = []
+    system: Mapping[str, Any] = {}
+    for name, values in document.items():
+        if match := _CARD.match(name):
+            cards.append(card_from_keys(int(match[1]), mapping(values, f"'{name}' of '{TOOL}'")))
+        elif name == "system":
+            system = mapping(values, f"'system' of '{TOOL}'")
+        else:
+            raise NotUnderstoodError(f"'{excerpt(name)}' in the JSON of '{TOOL}' is no card.")
+    if not cards and not system:
+        return ToolFailure(FailureKind.NO_DEVICES, f"The JSON of '{TOOL}' has no card.")
+    return _with_system(cards, system)
+
+
+def _with_system(cards: list[Card], system: Mapping[str, Any]) -> RocmSmi:
+    links: dict[tuple[int, int], dict[str, Any]] = {}
+    pids = []
+    fields = {"weight": "weight", "hops": "hops", "link type": "type"}
+    lowered = {name.lower(): value for name, value in system.items()}
+    for name, value in lowered.items():
+        if match := _BETWEEN.match(name):
+            pair = links.setdefault((int(match[2]), int(match[3])), {})
+            pair[fields[match[1]]] = str(value) if match[1] == "link type" else integer(str(value))
+        elif match := _PID.match(name):
+            pids.append(int(match[1]))
+    driver = lowered.get("driver version")
+    return RocmSmi(
+        cards=tuple(cards),
+        driver_version=None if driver is None else str(driver),
+        links=tuple(Link(a, b, **values) for (a, b), values in links.items()),
+        process_ids=tuple(pids),
+    )
+
+
+def _from_csv(text: str) -> RocmSmi | None:
+    lines = text.split("\n")
+    start = next((n for n, line in enumerate(lines) if line.startswith("device,")), None)
+    if start is None:
+        return None
+    end = next((n for n in range(start, len(lines)) if not lines[n].strip()), len(lines))
+    try:
+        header, *rows = list(csv.reader(io.StringIO("\n".join(lines[start:end])), strict=True))
+    except csv.Error as error:
+        raise NotUnderstoodError(f"The CSV of '{TOOL}' is not valid: {error}.") from error
+    cards = []
+    for number, row in enumerate(rows, start=start + 2):
+        match = _CARD.match(row[0]) if row else None
+        if match is None or len(row) != len(header):
+            raise not_understood(
+                TOOL, number, ",".join(row), f"'cardN' and {len(header) - 1} columns"
+            )
+        cards.append(card_from_keys(int(match[1]), dict(zip(header[1:], row[1:], strict=True))))
+    if not cards:
+        raise NotUnderstoodError(f"The CSV of '{TOOL}' has a header and no rows.")
+    return RocmSmi(tuple(cards))
+
+
+def _from_lines(text: str) -> RocmSmi | None:
+    """Text with one ``GPU[0] : key: value`` per line, RAS rows, or version files."""
+    values: dict[int, dict[str, Any]] = {}
+    ras: dict[int, list[RasBlock]] = {}
+    trouble: dict[int, list[FieldError]] = {}
+    versions: dict[str, str] = {}
+    system: dict[str, str] = {}
+    current = 0
+    for line in text.split("\n"):
+        if match := _RAS_CARD.match(line):
+            current = int(match[1])
+            values.setdefault(current, {})
+        elif match := _KEYED.match(line):
+            current = int(match[1])
+            values.setdefault(current, {})[match[2]] = match[3]
+        elif match := _KEYED_TROUBLE.match(line):
+            if "not supported" not in match[2].lower():
+                error = FieldError(TOOL, excerpt(match[2], 100))
+                trouble.setdefault(int(match[1]), []).append(error)
+            values.setdefault(int(match[1]), {})
+        elif match := _RAS_ROW.match(line):
+            ras.setdefault(current, []).append(_ras_block(match))
+        elif match := _INFO_FILE.match(line.strip()):
+            versions[match[1].rpartition("/")[2].removeprefix("version-")] = match[2]
+        elif line.startswith("Driver version:"):
+            system["driver version"] = line.partition(":")[2].strip()
+    if not values and not ras:
+        return RocmSmi(package_versions=versions) if versions else None
+    cards = [
+        _with_trouble(
+            card_from_keys(n, values.get(n, {}), tuple(ras.get(n, ()))), trouble.get(n, [])
+        )
+        for n in sorted({*values, *ras})
+    ]
+    framed = "ROCm System Management Interface" in text or "=====" in text
+    facts = _with_system(cards, system)
+    return RocmSmi(
+        facts.cards, facts.driver_version, complete=not framed or _END in text
+    )  # fmt: skip
+
+
+def _with_trouble(card: Card, trouble: list[FieldError]) -> Card:
+    return dataclasses.replace(card, errors=(*card.errors, *trouble))
+
+
+def _ras_block(match: re.Match[str]) -> RasBlock:
+    def count(text: str | None) -> int | None:
+        return None if text in (None, "N/A") else integer(str(text))
+
+    return RasBlock(match["name"], match["status"], count(match["ce"]), count(match["ue"]))
+
+
+_CONCISE_HEADER = re.compile(r"^(?:GPU|Device)\s.*\bGPU%\s*$", re.MULTILINE)
+_WIDE_GAP = re.compile(r"\s{2,}")
+_COMMA_GAP = re.compile(r",\s+")
+
+
+def _from_concise(text: str) -> RocmSmi | None:
+    """The table that ``rocm-smi`` prints without options."""
+    header = _CONCISE_HEADER.search(text)
+    if header is None:
+        return None
+    names = _WIDE_GAP.split(header.group().strip())
+    first = text.count("\n", 0, header.end()) + 2
+    cards = []
+    for number, line in enumerate(text[header.end() :].split("\n")[1:], start=first):
+        row = line.strip()
+        if not row or row[0] in "=(" or row.startswith("WARNING"):
+            continue
+        cells = _WIDE_GAP.split(_COMMA_GAP.sub(",", row))
+        if len(cells) != len(names):
+            raise not_understood(TOOL, number, row, f"{len(names)} columns as in the header")
+        cards.append(card_from_concise(dict(zip(names, cells, strict=True))))
+    if not cards:
+        raise NotUnderstoodError(f"The table of '{TOOL}' has no rows.")
+    return RocmSmi(tuple(cards), complete=_END in text)
