@@ -1,0 +1,282 @@
+"""``rdma`` of iproute2 (``link``, ``dev``, ``statistic``, ``resource``, ``system``), text and JSON.
+
+Also ``show_counters`` (one port's hardware counters) and Huawei's ``hiroce3 gids``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.net_lines import (
+    Node,
+    empty,
+    integer,
+    json_value,
+    not_understood,
+    numbered,
+    on_off,
+    starts_like_json,
+)
+from hfprov.evidence.show_gids import GidTable, is_hiroce_head
+from hfprov.evidence.show_gids import parse as parse_gids
+from hfprov.evidence.text import excerpt
+
+
+@dataclass(frozen=True, slots=True)
+class RdmaLink:
+    """One port of ``rdma link``; states in capitals, as printed."""
+
+    device: str
+    port: int
+    state: str
+    physical_state: str | None
+    netdev: str | None
+    lid: int | None = None
+    sm_lid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RdmaLinks:
+    """``rdma link``."""
+
+    links: tuple[RdmaLink, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RdmaDevice:
+    """One device of ``rdma dev``."""
+
+    name: str
+    index: int | None
+    node_type: str | None
+    firmware_version: str | None
+    node_guid: str | None
+    sys_image_guid: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RdmaDevices:
+    """``rdma dev``."""
+
+    devices: tuple[RdmaDevice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PortCounters:
+    """Hardware counters of one port, by the driver's names. An absent counter is absent, not 0."""
+
+    device: str | None
+    """None for ``show_counters``, which was told it on its command line."""
+    port: int
+    counters: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RdmaStatistics:
+    """``rdma statistic`` or ``show_counters``."""
+
+    ports: tuple[PortCounters, ...]
+
+    def of(self, device: str, port: int = 1) -> PortCounters | None:
+        wanted = (device, port)
+        return next((item for item in self.ports if (item.device, item.port) == wanted), None)
+
+
+@dataclass(frozen=True, slots=True)
+class RdmaResources:
+    """``rdma resource``: one mapping of names to printed values for each resource."""
+
+    entries: tuple[Mapping[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RdmaSystem:
+    """``rdma system``. ``netns`` is ``shared`` or ``exclusive``."""
+
+    netns: str
+    copy_on_fork: bool | None = None
+
+
+Facts = RdmaLinks | RdmaDevices | RdmaStatistics | RdmaResources | RdmaSystem | GidTable
+
+_LINK = re.compile(
+    r"(?:link|[0-9]+/[0-9]+:) (?P<device>[^\s/]+)/(?P<port>[0-9]{1,3}):? (?P<rest>.*)"
+)
+_DEVICE = re.compile(r"(?P<index>[0-9]{1,6}): (?P<name>\S+): (?P<rest>.*)")
+_RESOURCE = re.compile(r"(?:ifindex|dev|link) .*")
+_SYSTEM = re.compile(r"netns (?P<netns>\S+)(?: .*)?")
+_COUNTERS_HEAD = re.compile(r"Port (?P<port>[0-9]{1,3}) hw counters:")
+_COUNTER = re.compile(r"(?P<name>[A-Za-z]\w*): (?P<value>[0-9]{1,20})")
+
+
+def parse(text: str) -> Facts:
+    """Facts of one of the forms. Raises NotUnderstoodError."""
+    if starts_like_json(text):
+        return _from_json(text)
+    lines = [
+        (number, line.strip())
+        for number, line in numbered(text)
+        # -d adds 'caps: <…>' and the queue pairs of a counter on lines of their own.
+        if not line.startswith((" ", "\t"))
+    ]
+    if not lines:
+        raise empty("rdma")
+    first = lines[0][1]
+    system = _SYSTEM.fullmatch(first)
+    if is_hiroce_head(first):
+        return parse_gids(text)
+    if _COUNTERS_HEAD.fullmatch(first):
+        return _shown_counters(lines)
+    if system is not None:
+        words = _words(lines[0][0], first)
+        fork = words.get("copy-on-fork")
+        return RdmaSystem(system["netns"], None if fork is None else on_off(fork, "rdma system"))
+    if _LINK.fullmatch(first):
+        return _links(lines)
+    if _DEVICE.fullmatch(first):
+        return _devices(lines)
+    if _RESOURCE.fullmatch(first):
+        return RdmaResources(tuple(_words(number, line) for number, line in lines))
+    raise NotUnderstoodError(f"rdma: '{excerpt(first)}' begins no form that is known.")
+
+
+def _words(number: int, line: str) -> dict[str, str]:
+    """``name value`` pairs; a name without a value means that the line was cut."""
+    words = line.split()
+    if len(words) % 2:
+        raise not_understood("rdma", number, line, f"whole: '{words[-1][:40]}' has no value")
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+def _links(lines: list[tuple[int, str]]) -> Facts:
+    links: list[RdmaLink] = []
+    ports: list[PortCounters] = []
+    resources: list[Mapping[str, str]] = []
+    for number, line in lines:
+        match = _LINK.fullmatch(line)
+        if match is None:
+            raise not_understood("rdma", number, line, "'link DEVICE/PORT …'")
+        words = _words(number, match["rest"])
+        device, port = match["device"], int(match["port"])
+        if "state" in words and "lqpn" not in words:
+            links.append(_link(device, port, words, f"rdma link: line {number}"))
+        elif any(value.isdecimal() for value in words.values()) and "lqpn" not in words:
+            counters = {key: integer(value, f"rdma: '{key}'") for key, value in words.items()}
+            ports.append(PortCounters(device, port, counters))
+        else:
+            resources.append({"link": f"{device}/{port}", **words})
+    if bool(links) + bool(ports) + bool(resources) != 1:
+        raise NotUnderstoodError("rdma: links, counters and resources are mixed in one output.")
+    if links:
+        return RdmaLinks(tuple(links))
+    return RdmaStatistics(tuple(ports)) if ports else RdmaResources(tuple(resources))
+
+
+def _link(device: str, port: int, words: Mapping[str, str], what: str) -> RdmaLink:
+    if "physical_state" not in words:
+        raise NotUnderstoodError(f"{what} ends before its 'physical_state'.")
+    lids = [words.get("lid"), words.get("sm_lid")]
+    lid, sm_lid = (None if value is None else integer(value, what) for value in lids)
+    return RdmaLink(
+        device, port, words["state"], words["physical_state"], words.get("netdev"), lid, sm_lid
+    )
+
+
+def _devices(lines: list[tuple[int, str]]) -> RdmaDevices | RdmaResources:
+    devices: list[RdmaDevice] = []
+    resources: list[Mapping[str, str]] = []
+    for number, line in lines:
+        match = _DEVICE.fullmatch(line)
+        if match is None:
+            raise not_understood("rdma", number, line, "'INDEX: DEVICE: …'")
+        words = _words(number, match["rest"])
+        if "node_type" not in words:
+            # 'rdma resource' without an object: how many of each kind.
+            resources.append({"ifname": match["name"], **words})
+            continue
+        devices.append(
+            RdmaDevice(
+                match["name"],
+                int(match["index"]),
+                words["node_type"],
+                words.get("fw"),
+                words.get("node_guid"),
+                words.get("sys_image_guid"),
+            )
+        )
+    if devices and resources:
+        raise NotUnderstoodError("rdma dev: a device ends before its 'node_type'.")
+    return RdmaDevices(tuple(devices)) if devices else RdmaResources(tuple(resources))
+
+
+def _shown_counters(lines: list[tuple[int, str]]) -> RdmaStatistics:
+    ports: list[PortCounters] = []
+    counters: dict[str, int] = {}
+    for number, line in lines:
+        head = _COUNTERS_HEAD.fullmatch(line)
+        match = _COUNTER.fullmatch(line)
+        if head is not None:
+            counters = {}
+            ports.append(PortCounters(None, int(head["port"]), counters))
+        elif match is not None:
+            counters[match["name"]] = int(match["value"])
+        else:
+            raise not_understood("show_counters", number, line, "'counter: number'")
+    if not all(port.counters for port in ports):
+        raise NotUnderstoodError("show_counters: there is no counter below the heading.")
+    return RdmaStatistics(tuple(ports))
+
+
+def _from_json(text: str) -> Facts:
+    document = Node(json_value(text), "rdma -j")
+    nodes = [node for node in document.objects() if node.members]
+    if not nodes:
+        return RdmaLinks(())
+    first = nodes[0]
+    if first.has("netns"):
+        return RdmaSystem(first.need("netns").as_text(), first.bool("copy-on-fork"))
+    if first.has("state") and first.has("port") and not first.has("lqpn"):
+        return RdmaLinks(tuple(_json_link(node) for node in nodes))
+    if first.has("node_type") or first.has("node_guid"):
+        return RdmaDevices(tuple(_json_device(node) for node in nodes))
+    others = [key for key in first.members if key not in ("ifindex", "ifname", "port")]
+    if first.has("port") and all(isinstance(first.members[key], int) for key in others):
+        return RdmaStatistics(tuple(_json_counters(node) for node in nodes))
+    return RdmaResources(
+        tuple({key: str(value)[:200] for key, value in node.members.items()} for node in nodes)
+    )
+
+
+def _json_link(node: Node) -> RdmaLink:
+    return RdmaLink(
+        node.need("ifname").as_text(),
+        node.need("port").as_int(),
+        node.need("state").as_text(),
+        node.text("physical_state"),
+        node.text("netdev"),
+        node.int("lid"),
+        node.int("sm_lid"),
+    )
+
+
+def _json_device(node: Node) -> RdmaDevice:
+    return RdmaDevice(
+        node.need("ifname").as_text(),
+        node.int("ifindex"),
+        node.text("node_type"),
+        node.text("fw"),
+        node.text("node_guid"),
+        node.text("sys_image_guid"),
+    )
+
+
+def _json_counters(node: Node) -> PortCounters:
+    counters = {
+        key: item.as_int()
+        for key, item in node.entries()
+        if key not in ("ifindex", "ifname", "port")
+    }
+    return PortCounters(node.need("ifname").as_text(), node.need("port").as_int(), counters)
