@@ -10,9 +10,9 @@ Plan: ``{"nonce": str, "deadline": seconds, "budget": bytes, "reads": [READ, ...
 command with ``each``, ``{name}`` and ``{path}`` stand for the match.
 
 Answer on stdout, between two lines that carry the nonce: base64 of zlib of JSON
-``{"probe": 1, "python": str, "uid": int, "seconds": float, "results": {id: [RESULT, ...]}}``,
-RESULT ``{"name", "status", "text", "stderr", "code", "ms", "truncated", "garbled", "mode", "uid",
-"gid", "link", "type"}``; keys at their defaults are left out.
+``{"probe": 1, "python": str, "uid": int, "now": epoch, "seconds": float, "results": {id: [RESULT,
+...]}}``, RESULT ``{"name", "status", "text", "stderr", "code", "ms", "truncated", "garbled",
+"mode", "uid", "gid", "link", "type"}``; keys at their defaults are left out.
 """
 
 import base64
@@ -267,6 +267,7 @@ def observe(plan):
         "probe": VERSION,
         "python": "%d.%d.%d" % sys.version_info[:3],
         "uid": os.getuid(),
+        "now": round(time.time(), 3),
         "seconds": round(time.monotonic() - started, 3),
         "results": {
             name: [late if slot is None else slot for slot in slots]

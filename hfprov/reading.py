@@ -111,6 +111,8 @@ class Observation:
     results: Mapping[str, tuple[Result, ...]]
     python: str = ""
     uid: int = -1
+    now: float = 0.0
+    """The node's own clock when it answered, seconds since 1970; 0 if it did not say."""
     seconds: float = 0.0
 
     @classmethod
@@ -123,6 +125,7 @@ class Observation:
             results,
             python=str(data.get("python", "")),
             uid=int(data.get("uid", -1)),
+            now=float(data.get("now", 0.0)),
             seconds=float(data.get("seconds", 0.0)),
         )
 

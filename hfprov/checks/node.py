@@ -1,0 +1,143 @@
+"""Is this a sound machine to work on at all? Independent of any role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+
+from hfprov.baseline import Baseline
+from hfprov.catalogue.systems import systems
+from hfprov.checks.registry import Facts, check
+from hfprov.evidence.identity import IDENTITY
+from hfprov.evidence.system import CPUS, FILESYSTEMS, KERNEL, LEFTOVERS, MACHINE, OS, UNITS, Machine
+from hfprov.verdict import (
+    Finding,
+    Impact,
+    NotApplicable,
+    failed,
+    not_applicable,
+    passed,
+    unknown,
+    warned,
+)
+
+FULL_PERCENT = 95.0
+NEARLY_FULL_PERCENT = 85.0
+
+
+@check("node.identity", reads=[IDENTITY], impact=Impact.MANUAL)
+def identity(facts: Facts, _: Baseline) -> Iterator[Finding]:
+    found = facts.get(IDENTITY)
+    yield passed(observed=f"machine-id {found.machine_id}", expected="a machine id of its own")
+
+
+@check("node.os", reads=[OS], impact=Impact.MANUAL)
+def operating_system(facts: Facts, _: Baseline) -> Iterator[Finding]:
+    os_id, version = facts.get(OS)
+    observed = f"{os_id} {version}".strip()
+    expected = ", ".join(f"{one.id} {one.version}" for one in systems().systems)
+    system = systems().find(os_id, version)
+    if system is None:
+        yield failed(
+            "", observed=observed, expected=expected, reason="The roles do not know this system."
+        )
+    elif system.level != "tested":
+        yield warned(
+            "",
+            observed=observed,
+            expected=expected,
+            reason="The roles are written for this system, but were never run on it by us.",
+        )
+    else:
+        yield passed(observed=observed, expected=expected)
+
+
+@check("node.kernel_support", reads=[KERNEL, OS, MACHINE], impact=Impact.REBOOT)
+def kernel_support(facts: Facts, _: Baseline) -> Iterator[Finding]:
+    """The running kernel is one that somebody maintains, and will for a while."""
+    if facts.get(MACHINE) is Machine.CONTAINER:
+        yield not_applicable(NotApplicable.CONTAINER, "The kernel belongs to the container's host.")
+        return
+    release = facts.get(KERNEL).release
+    os_id, version = facts.get(OS)
+    series = ".".join(release.split("-")[0].split(".")[:2])
+    system = systems().find(os_id, version)
+    long_term = systems().long_term(series)
+    until = max(
+        [one.until for one in (long_term,) if one]
+        + [one.lts_until for one in (system,) if one and one.kernel == series],
+        default=None,
+    )
+    expected = "a kernel of the distribution or of kernel.org's long-term series"
+    if until is None:
+        yield failed("", observed=release, expected=expected, reason=f"Series {series} is neither.")
+    elif until < _today():
+        yield failed(
+            "", observed=release, expected=expected, reason=f"Its support ended on {until}."
+        )
+    else:
+        yield passed(observed=f"{release}, supported until {until}", expected=expected)
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+@check("node.leftover_work", reads=[LEFTOVERS], impact=Impact.MANUAL)
+def leftover_work(facts: Facts, _: Baseline) -> Iterator[Finding]:
+    """An interrupted converge can leave a module running on the node for long."""
+    processes = facts.get(LEFTOVERS).processes
+    if processes:
+        yield failed(
+            "",
+            observed="; ".join(processes[:3]),
+            expected="no Ansible module at work",
+            reason=f"{len(processes)} processes of an earlier or foreign run are still at work.",
+        )
+    else:
+        yield passed(observed="none", expected="no Ansible module at work")
+
+
+@check("node.units", reads=[UNITS], impact=Impact.RESTART)
+def units(facts: Facts, _: Baseline) -> Iterator[Finding]:
+    found = facts.get(UNITS)
+    for name in found.failed:
+        yield warned(
+            name, observed="failed", expected="not failed", reason="systemd reports it as failed."
+        )
+    if found.state in ("running", "degraded"):
+        yield passed(observed=found.state, expected="running")
+    else:
+        yield unknown(reason=f"systemd says '{found.state}': the node is not up, or is going down.")
+
+
+@check("node.filesystems", reads=[FILESYSTEMS], impact=Impact.MANUAL)
+def filesystems(facts: Facts, _: Baseline) -> Iterator[Finding]:
+    for one in facts.get(FILESYSTEMS):
+        observed = f"{one.used_percent:.0f} % used" + (", read-only" if one.read_only else "")
+        expected = f"writable, at most {NEARLY_FULL_PERCENT:.0f} % used"
+        if one.read_only:
+            reason = "It is mounted read-only, often after an I/O error."
+            yield failed(one.mount, observed=observed, expected=expected, reason=reason)
+        elif one.used_percent > FULL_PERCENT:
+            reason = "Packages and logs can no longer be written."
+            yield failed(one.mount, observed=observed, expected=expected, reason=reason)
+        elif one.used_percent > NEARLY_FULL_PERCENT:
+            reason = "It will be full soon."
+            yield warned(one.mount, observed=observed, expected=expected, reason=reason)
+        else:
+            yield passed(one.mount, observed=observed, expected=expected)
+
+
+@check("node.cpus", reads=[CPUS, MACHINE], impact=Impact.MANUAL)
+def cpus(facts: Facts, _: Baseline) -> Iterator[Finding]:
+    if facts.get(MACHINE) is Machine.CONTAINER:
+        yield not_applicable(NotApplicable.CONTAINER, "The CPUs belong to the container's host.")
+        return
+    found = facts.get(CPUS)
+    observed, expected = f"{found.online} online", f"{found.present} online"
+    if found.online < found.present:
+        reason = f"{found.present - found.online} CPUs are present but switched off."
+        yield failed("", observed=observed, expected=expected, reason=reason)
+    else:
+        yield passed(observed=observed, expected=expected)

@@ -1,0 +1,272 @@
+"""Bring hosts to their baseline: observe, run only the roles with something to do, observe again.
+
+The second observation is the result, not what Ansible said of itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hfprov.errors import PlayError
+from hfprov.play import HostResult, PlayOutcome, PlayRequest, PlayStatus, TaskResult, run_play
+from hfprov.record.log import RunLog
+from hfprov.record.model import Change, HostState
+from hfprov.rollout import Budget, roles_needed, waves
+from hfprov.sweep import Fleet, HostVerdicts, sweep
+from hfprov.verdict import Outcome
+
+PLAYS_AT_ONCE = 4
+"""ansible-playbook processes at the same time; each can keep several cores busy."""
+_STOP_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """How playbooks are run: what is the same for every run."""
+
+    inventory: tuple[Path, ...]
+    playbook: Path
+    config: Path
+    roles_path: Path
+    vault_password_files: tuple[Path, ...] = ()
+    become_password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which roles are to run on which hosts, in which waves. Shown before anything is changed."""
+
+    roles: Mapping[str, tuple[str, ...]]
+    """By host; a host with nothing to do is not in it."""
+    waves: tuple[tuple[str, ...], ...]
+    unreachable: tuple[str, ...]
+    out_of_reach: Mapping[str, tuple[str, ...]]
+    """By host: failing checks that no role repairs, or not at the disruption that is allowed."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What a converge came to."""
+
+    after: dict[str, HostVerdicts] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    """By host: why it is not at its baseline now."""
+    not_attempted: tuple[str, ...] = ()
+    stopped: str = ""
+    """Why the rollout stopped early, or ``""``."""
+
+
+class Progress:
+    """What a caller may want to show while it goes on. Does nothing; override what is wanted."""
+
+    def on_wave(self, number: int, hosts: Sequence[str]) -> None: ...
+
+    def on_task(self, task: TaskResult) -> None: ...
+
+    def on_host(self, view: HostVerdicts) -> None: ...
+
+
+def plan(
+    fleet: Fleet,
+    before: Mapping[str, HostVerdicts],
+    *,
+    sizes: Sequence[str],
+    allowed: str = "restart",
+    everything: bool = False,
+) -> Plan:
+    """Decide from a first sweep what to run where. ``everything`` runs every role regardless."""
+    needed: dict[str, tuple[str, ...]] = {}
+    left: dict[str, tuple[str, ...]] = {}
+    for host, view in before.items():
+        if not view.reachable:
+            continue
+        roles = fleet.baselines[host].roles
+        chosen = roles if everything else roles_needed(view.verdicts, roles, allowed=allowed)
+        if chosen:
+            needed[host] = chosen
+        still = tuple(
+            verdict.check
+            for verdict in view.verdicts
+            if verdict.outcome in (Outcome.FAIL, Outcome.UNKNOWN)
+            and not roles_needed([verdict], chosen, allowed=allowed)
+        )
+        if still:
+            left[host] = still
+    return Plan(
+        roles=needed,
+        waves=tuple(waves(list(needed), sizes)) if needed else (),
+        unreachable=tuple(host for host, view in before.items() if not view.reachable),
+        out_of_reach=left,
+    )
+
+
+def converge(
+    fleet: Fleet,
+    todo: Plan,
+    tools: Tools,
+    log: RunLog,
+    *,
+    budget: Budget,
+    progress: Progress,
+) -> Report:
+    """Carry out a plan, wave by wave, within the disruption budget.
+
+    Hosts that another orchestrator holds are left alone and reported. On KeyboardInterrupt the
+    running plays are stopped, what is known is recorded, and the interrupt goes on to the caller.
+    """
+    report = Report()
+    attempted: set[str] = set()
+    for number, hosts in enumerate(todo.waves, start=1):
+        progress.on_wave(number, hosts)
+        free = _locked(hosts, log, report)
+        attempted.update(hosts)
+        try:
+            _run_wave(free, todo, tools, log, report, progress)
+            if free:
+                seen = sweep(
+                    fleet.only(free),
+                    log,
+                    phase="after",
+                    state=HostState.VERIFIED,
+                    on_host=progress.on_host,
+                )
+                report.after.update(seen)
+        finally:
+            log.release(free)
+        _collect_failures(free, todo, report, log)
+        report.stopped = budget.exceeded(report.failed, canary=number == 1)
+        if report.stopped and number < len(todo.waves):
+            log.event("rollout_stopped", report.stopped)
+            break
+    report.not_attempted = tuple(host for host in todo.roles if host not in attempted)
+    log.states(report.not_attempted, HostState.NOT_ATTEMPTED, report.stopped)
+    return report
+
+
+def _locked(hosts: Sequence[str], log: RunLog, report: Report) -> tuple[str, ...]:
+    """The hosts of a wave that are now ours alone; the others are reported, not waited for."""
+    acquired = log.acquire(hosts, partial=True)
+    for holder in acquired.busy:
+        reason = (
+            f"Run '{holder.run}' ({holder.command}, process {holder.pid} on "
+            f"'{holder.controller}') has been working on it since {holder.since:%Y-%m-%d %H:%M:%S}."
+        )
+        report.failed[holder.host] = reason
+        log.state(holder.host, HostState.NOT_ATTEMPTED, reason)
+    return acquired.hosts
+
+
+def _run_wave(
+    hosts: Sequence[str],
+    todo: Plan,
+    tools: Tools,
+    log: RunLog,
+    report: Report,
+    progress: Progress,
+) -> None:
+    """Run the wave's plays: hosts that need the same roles share one, a few plays at once."""
+    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for host in hosts:
+        groups[todo.roles[host]].append(host)
+        log.state(host, HostState.CONVERGING, ", ".join(todo.roles[host]))
+    stop = threading.Event()
+    writing = threading.Lock()
+
+    def on_task(task: TaskResult) -> None:
+        with writing:
+            if task.changed or task.failed or task.unreachable:
+                log.change(task.host, _change(task))
+            progress.on_task(task)
+
+    def one(roles: tuple[str, ...], members: Sequence[str]) -> None:
+        try:
+            outcome = run_play(_request(tools, roles, members), on_task, cancelled=stop)
+        except PlayError as error:
+            outcome = PlayOutcome(
+                PlayStatus.BROKEN, dict.fromkeys(members, HostResult.NOT_RUN), {}, error.message
+            )
+        with writing:
+            _record_outcome(outcome, log, report)
+
+    with ThreadPoolExecutor(PLAYS_AT_ONCE) as pool:
+        plays = [pool.submit(one, roles, members) for roles, members in groups.items()]
+        try:
+            wait(plays)
+        except KeyboardInterrupt:
+            stop.set()
+            wait(plays, timeout=_STOP_SECONDS)
+            raise
+    for play in plays:
+        play.result()
+
+
+def _request(tools: Tools, roles: tuple[str, ...], hosts: Sequence[str]) -> PlayRequest:
+    return PlayRequest(
+        playbook=tools.playbook,
+        inventory=tools.inventory,
+        hosts=tuple(hosts),
+        config=tools.config,
+        roles_path=tools.roles_path,
+        tags=roles,
+        # The playbook's own host pattern is for plain ansible-playbook; here the limit decides.
+        extra_vars={"hfprov_hosts": "all"},
+        vault_password_files=tools.vault_password_files,
+        become_password=tools.become_password,
+    )
+
+
+def _change(task: TaskResult) -> Change:
+    ending = "unreachable" if task.unreachable else "failed" if task.failed else "changed"
+    return Change(
+        role=task.role,
+        task=task.task,
+        action=task.action,
+        item=ending,
+        diff=task.diff or task.message,
+    )
+
+
+_STATES = {
+    HostResult.OK: HostState.CONVERGED,
+    HostResult.FAILED: HostState.FAILED,
+    HostResult.UNREACHABLE: HostState.UNREACHABLE,
+    HostResult.INTERRUPTED: HostState.INTERRUPTED,
+    HostResult.NOT_RUN: HostState.NOT_ATTEMPTED,
+}
+
+
+def _record_outcome(outcome: PlayOutcome, log: RunLog, report: Report) -> None:
+    for host, result in outcome.hosts.items():
+        reason = outcome.failures.get(host, outcome.message)
+        if result is HostResult.INTERRUPTED:
+            reason = f"Interrupted, state unknown. {outcome.message}".strip()
+        log.state(host, _STATES[result], reason)
+        if result is not HostResult.OK:
+            report.failed[host] = reason or f"Ansible left the host '{result.value}'."
+    if outcome.status is not PlayStatus.FINISHED:
+        log.event(f"play_{outcome.status.value}", outcome.message)
+
+
+def _collect_failures(hosts: Sequence[str], todo: Plan, report: Report, log: RunLog) -> None:
+    """A host whose roles left one of their own checks unrepaired has failed, Ansible or not."""
+    for host in hosts:
+        view = report.after.get(host)
+        if host in report.failed or view is None:
+            continue
+        reason = view.reason if not view.reachable else _still_wrong(view, todo.roles[host])
+        if reason:
+            report.failed[host] = reason
+            log.state(host, HostState.FAILED, reason)
+
+
+def _still_wrong(view: HostVerdicts, roles: tuple[str, ...]) -> str:
+    for verdict in view.verdicts:
+        if roles_needed([verdict], roles, allowed="reboot"):
+            what = f"{verdict.check} {verdict.subject}".strip()
+            return f"Still wrong after its role ran: {what}: {verdict.finding.reason}"
+    return ""

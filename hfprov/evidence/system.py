@@ -1,0 +1,235 @@
+"""The running system: kernel, boot, what kind of machine it is, failed units, leftover work."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hfprov.baseline import Baseline
+from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence.text import clean
+from hfprov.reading import Observation, Source, command, file, glob, text_source
+
+KERNEL_RELEASE = file("/proc/sys/kernel/osrelease", limit=1024)
+BOOT_ID = file("/proc/sys/kernel/random/boot_id", limit=1024)
+CMDLINE = file("/proc/cmdline", limit=16 * 1024)
+DETECT_VIRT = command("systemd-detect-virt", limit=1024)
+FAILED_UNITS = command(
+    "systemctl", "list-units", "--failed", "--plain", "--no-legend", "--no-pager", "--full"
+)
+RUNNING_STATE = command("systemctl", "is-system-running", limit=1024)
+COMMAND_LINES = glob("/proc/[0-9]*/cmdline", limit=512, most=20_000)
+DISK_FREE = command("df", "-P", "-k", "/", "/var", "/tmp", "/boot")  # noqa: S108 - asked about, not used
+MOUNTS = file("/proc/self/mounts", limit=1 << 20)
+OS_RELEASE = file("/etc/os-release")
+CPUS_ONLINE = file("/sys/devices/system/cpu/online", limit=4096)
+CPUS_PRESENT = file("/sys/devices/system/cpu/present", limit=4096)
+
+
+class Machine(StrEnum):
+    """What kind of machine a kernel believes to run on."""
+
+    BARE_METAL = "bare_metal"
+    VIRTUAL = "virtual_machine"
+    CONTAINER = "container"
+
+
+_CONTAINERS = frozenset(
+    {"systemd-nspawn", "lxc", "lxc-libvirt", "docker", "podman", "openvz", "rkt", "wsl", "proot"}
+    | {"pouch", "container-other"}
+)
+"""Container technologies that systemd-detect-virt(1) names; any other name is a hypervisor."""
+
+
+def parse_virt(text: str) -> Machine:
+    name = clean(text).strip()
+    if not re.fullmatch(r"[a-z0-9-]+", name):
+        raise NotUnderstoodError(f"'systemd-detect-virt' said '{name[:40]}'.")
+    if name == "none":
+        return Machine.BARE_METAL
+    return Machine.CONTAINER if name in _CONTAINERS else Machine.VIRTUAL
+
+
+# Exit code 1 is its way of saying "none".
+MACHINE: Source[Machine] = Source(
+    "machine",
+    lambda _: (DETECT_VIRT,),
+    lambda seen, _: parse_virt(seen.text(DETECT_VIRT, codes=(0, 1))),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The running kernel and boot."""
+
+    release: str
+    boot_id: str
+    cmdline: str
+
+
+def _parse_kernel(seen: Observation, _: Baseline) -> Kernel:
+    release = clean(seen.text(KERNEL_RELEASE)).strip()
+    boot_id = clean(seen.text(BOOT_ID)).strip()
+    if not re.match(r"\d+\.\d+", release):
+        raise NotUnderstoodError(f"'{release[:60]}' is not a kernel release.")
+    if not re.fullmatch(r"[0-9a-f-]{36}", boot_id):
+        raise NotUnderstoodError(f"'{boot_id[:60]}' is not a boot id.")
+    return Kernel(release, boot_id, clean(seen.text(CMDLINE)).strip())
+
+
+KERNEL = Source("kernel", lambda _: (KERNEL_RELEASE, BOOT_ID, CMDLINE), _parse_kernel)
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """What systemd says of itself, and the units that failed."""
+
+    state: str
+    """``running``, ``degraded``, ``starting``, ``maintenance`` … (systemctl(1))."""
+    failed: tuple[str, ...]
+
+
+_STATES = frozenset(
+    {"initializing", "starting", "running", "degraded", "maintenance", "stopping", "offline"}
+)
+
+
+def parse_failed_units(text: str) -> tuple[str, ...]:
+    """Names from ``systemctl list-units --failed --plain --no-legend``."""
+    names = []
+    for line in clean(text).splitlines():
+        fields = line.split()
+        if not fields:
+            continue
+        if "." not in fields[0]:
+            raise NotUnderstoodError(f"'{line[:60]}' is not a line of 'systemctl list-units'.")
+        names.append(fields[0])
+    return tuple(names)
+
+
+def _parse_units(seen: Observation, _: Baseline) -> Units:
+    state = clean(seen.text(RUNNING_STATE, codes=(0, 1))).strip()
+    if state not in _STATES:
+        raise NotUnderstoodError(f"'systemctl is-system-running' said '{state[:40]}'.")
+    return Units(state, parse_failed_units(seen.text(FAILED_UNITS)))
+
+
+UNITS = Source("units", lambda _: (RUNNING_STATE, FAILED_UNITS), _parse_units)
+
+_LEFTOVER = re.compile(r"AnsiballZ_|ansible-tmp-")
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """Processes that an earlier, interrupted converge may have left at work on the node."""
+
+    processes: tuple[str, ...]
+    """``PID: command line``, at most 200 characters each."""
+
+
+def _parse_leftovers(seen: Observation, _: Baseline) -> Leftovers:
+    found = []
+    read_any = False
+    for result in seen.each(COMMAND_LINES):
+        if not result.ok:
+            continue  # the process ended while it was being looked at
+        read_any = True
+        line = clean(result.text.replace("\0", " ")).strip()
+        if _LEFTOVER.search(line):
+            found.append(f"{result.name.split('/')[2]}: {line[:200]}")
+    if not read_any:
+        raise NoEvidenceError("The node's processes could not be listed.")
+    return Leftovers(tuple(found))
+
+
+LEFTOVERS = Source("leftovers", lambda _: (COMMAND_LINES,), _parse_leftovers)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystem:
+    """One mounted file system, as ``df -P -k`` shows it."""
+
+    mount: str
+    size_kib: int
+    available_kib: int
+    read_only: bool
+
+    @property
+    def used_percent(self) -> float:
+        return 100.0 * (1 - self.available_kib / self.size_kib) if self.size_kib else 100.0
+
+
+def parse_df(text: str) -> dict[str, tuple[int, int]]:
+    """``{mount: (size KiB, available KiB)}`` from ``df -P -k``; each mount once."""
+    lines = clean(text).splitlines()
+    if not lines or not lines[0].startswith("Filesystem"):
+        raise NotUnderstoodError("The output of 'df' has no heading.")
+    found = {}
+    for line in lines[1:]:
+        fields = line.split(None, 5)
+        if len(fields) != 6 or not (fields[1].isdigit() and fields[3].isdigit()):
+            raise NotUnderstoodError(f"'{line[:80]}' is not a line of 'df -P'.")
+        found[fields[5]] = (int(fields[1]), int(fields[3]))
+    return found
+
+
+def _parse_filesystems(seen: Observation, _: Baseline) -> tuple[FileSystem, ...]:
+    # df exits 1 when one of the paths does not exist, and prints the others.
+    sizes = parse_df(seen.text(DISK_FREE, codes=(0, 1)))
+    options: dict[str, list[str]] = {}
+    for line in clean(seen.text(MOUNTS)).splitlines():
+        fields = line.split()
+        if len(fields) >= 4:
+            options[fields[1]] = fields[3].split(",")
+    if "/" not in sizes or "/" not in options:
+        raise NotUnderstoodError("The root file system is missing from 'df' or from the mounts.")
+    return tuple(
+        FileSystem(mount, size, free, "ro" in options.get(mount, ()))
+        for mount, (size, free) in sizes.items()
+    )
+
+
+FILESYSTEMS = Source("filesystems", lambda _: (DISK_FREE, MOUNTS), _parse_filesystems)
+
+
+def parse_os_release(text: str) -> tuple[str, str]:
+    """``(ID, VERSION_ID)`` of os-release(5)."""
+    fields = {}
+    for line in clean(text).splitlines():
+        key, equals, value = line.strip().partition("=")
+        if equals and re.fullmatch(r"[A-Z][A-Z0-9_]*", key):
+            fields[key] = value.strip().strip("\"'")
+    if not fields.get("ID"):
+        raise NotUnderstoodError("'/etc/os-release' has no 'ID'.")
+    return fields["ID"], fields.get("VERSION_ID", "")
+
+
+OS = text_source("os", OS_RELEASE, parse_os_release)
+
+
+def cpu_count(text: str) -> int:
+    """Number of CPUs in a kernel CPU list such as ``0-3,8,10-11``."""
+    total = 0
+    text = clean(text).strip()
+    if not re.fullmatch(r"\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*", text):
+        raise NotUnderstoodError(f"'{text[:60]}' is not a list of CPUs.")
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        total += int(last or first) - int(first) + 1
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class Cpus:
+    """How many CPUs the kernel knows, and how many of them run."""
+
+    online: int
+    present: int
+
+
+CPUS = Source(
+    "cpus",
+    lambda _: (CPUS_ONLINE, CPUS_PRESENT),
+    lambda seen, _: Cpus(cpu_count(seen.text(CPUS_ONLINE)), cpu_count(seen.text(CPUS_PRESENT))),
+)

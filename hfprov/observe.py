@@ -1,0 +1,182 @@
+"""See what is true on nodes: one connection, one process, one answer per host; many at once."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import concurrent.futures
+import functools
+import hashlib
+import json
+import secrets
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hfprov import probe
+from hfprov.errors import RemoteError
+from hfprov.inventory import Connection
+from hfprov.reading import Observation, Read
+from hfprov.remote import Output, run
+
+T = TypeVar("T")
+
+AT_ONCE = 64
+"""Hosts observed at the same time, unless told otherwise."""
+HOST_DEADLINE = 90.0
+"""Seconds for one host, connecting included."""
+ANSWER_LIMIT = 64 << 20
+"""Bytes of an answer after decompression; a hostile node must not fill the controller's memory."""
+_ARGUMENT_LIMIT = 120 * 1024
+"""Linux takes at most 128 KiB in one argument (MAX_ARG_STRLEN, execve(2))."""
+
+_LOADER = (
+    "import sys,zlib,base64;"
+    "exec(compile(zlib.decompress(base64.b64decode(sys.argv.pop(1))),'hfprov-probe','exec'))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One host's answer: an observation with its raw JSON, or the reason why there is none."""
+
+    host: str
+    observation: Observation | None
+    raw: bytes = b""
+    """The probe's JSON answer, kept as evidence."""
+    error: str = ""
+    hint: str = ""
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.raw).hexdigest()
+
+
+def observe(
+    connection: Connection, reads: Sequence[Read], *, deadline: float = HOST_DEADLINE
+) -> Answer:
+    """Observe one host. Whatever goes wrong is in the answer; a node never makes this raise."""
+    try:
+        nonce = secrets.token_hex(8)
+        plan = _packed_plan(tuple(reads), nonce, deadline)
+        argv = [connection.interpreter, "-IS", "-c", _LOADER, _packed_probe(), plan]
+        output = run(connection, argv, deadline=deadline, limit=ANSWER_LIMIT)
+        raw = _unpack(connection.host, output, nonce)
+        return Answer(connection.host, parse_answer(raw), raw)
+    except RemoteError as error:
+        return Answer(connection.host, None, error=error.message, hint=error.hint)
+
+
+def observe_many(
+    reads: Mapping[str, Sequence[Read]],
+    connections: Mapping[str, Connection],
+    *,
+    at_once: int = AT_ONCE,
+    deadline: float = HOST_DEADLINE,
+) -> Iterator[Answer]:
+    """Observe many hosts, a bounded number at once; answers come as they arrive.
+
+    ``reads`` and ``connections`` are by host. Closing the iterator cancels what has not started.
+    """
+    jobs = [
+        functools.partial(observe, connections[host], reads[host], deadline=deadline)
+        for host in reads
+    ]
+    yield from in_parallel(jobs, at_once=at_once)
+
+
+def in_parallel(jobs: Sequence[Callable[[], T]], *, at_once: int) -> Iterator[T]:
+    """Run jobs in threads, ``at_once`` at most, and yield each result as it comes.
+
+    At most twice as many jobs are queued as run, so that memory does not grow with the fleet.
+    """
+    pool = concurrent.futures.ThreadPoolExecutor(max_workers=max(1, min(at_once, len(jobs))))
+    waiting = iter(jobs)
+    running: set[concurrent.futures.Future[T]] = set()
+    try:
+        while True:
+            for job in waiting:
+                running.add(pool.submit(job))
+                if len(running) >= 2 * at_once:
+                    break
+            if not running:
+                return
+            done, running = concurrent.futures.wait(
+                running, return_when=concurrent.futures.FIRST_COMPLETED
+            )
+            for future in done:
+                yield future.result()
+    finally:
+        # Every job has its own deadline: on Ctrl-C nobody waits for a node that hangs.
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+@functools.cache
+def _packed_probe() -> str:
+    source = Path(probe.__file__).read_bytes()
+    return base64.b64encode(zlib.compress(source, 9)).decode("ascii")
+
+
+@functools.lru_cache(maxsize=8)
+def _requests(reads: tuple[Read, ...]) -> str:
+    return json.dumps([{"id": read.id, **read.request} for read in reads], separators=(",", ":"))
+
+
+def _packed_plan(reads: tuple[Read, ...], nonce: str, deadline: float) -> str:
+    # The probe stops a little earlier than we do, so that a slow node still answers with the rest.
+    head = json.dumps({"nonce": nonce, "deadline": max(1.0, deadline * 0.8), "budget": 16 << 20})
+    plan = f'{head[:-1]}, "reads": {_requests(reads)}}}'
+    packed = base64.b64encode(zlib.compress(plan.encode(), 6)).decode("ascii")
+    if len(packed) > _ARGUMENT_LIMIT:
+        raise RemoteError(f"The list of things to read is too long to send ({len(packed)} bytes).")
+    return packed
+
+
+def _unpack(host: str, output: Output, nonce: str) -> bytes:
+    """The probe's JSON from what came over SSH, banners and the login shell's noise passed over."""
+    begin, end = f"hfprov-begin {nonce}\n".encode(), f"\nhfprov-end {nonce}".encode()
+    _, found, rest = output.stdout.partition(begin)
+    packed, complete, _ = rest.partition(end)
+    if not found or not complete:
+        raise _no_answer(host, output)
+    unpacker = zlib.decompressobj()
+    try:
+        raw = unpacker.decompress(base64.b64decode(packed, validate=True), ANSWER_LIMIT)
+    except (binascii.Error, zlib.error) as error:
+        raise RemoteError(f"The answer of '{host}' is damaged: {error}.") from error
+    if not unpacker.eof:
+        raise RemoteError(f"The answer of '{host}' is damaged or larger than {ANSWER_LIMIT} bytes.")
+    return raw
+
+
+def parse_answer(raw: bytes) -> Observation:
+    """An observation from the probe's JSON. Raises RemoteError if it is not of the agreed form."""
+    try:
+        data: Any = json.loads(raw)
+        if data["probe"] != probe.VERSION:
+            raise RemoteError(f"The evidence is of probe version {data['probe']!r}, not 1.")
+        return Observation.from_json(data)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise RemoteError(f"The answer is not what the probe prints: {error!r}.") from error
+
+
+def _no_answer(host: str, output: Output) -> RemoteError:
+    """Why a node that could be reached did not run the probe."""
+    lines = [line for line in output.stderr.splitlines() if line.strip()]
+    said = lines[-1].strip()[:300] if lines else "nothing"
+    lowered = output.stderr.lower()
+    if "sudo" in lowered and ("password" in lowered or "askpass" in lowered):
+        return RemoteError(
+            f"sudo on '{host}' needs a password that was not given, or refused it: {said}",
+            hint="Give it with '--ask-become-pass', or set 'ansible_become_password' in a vault.",
+        )
+    if output.code in (126, 127) or "not found" in lowered:
+        return RemoteError(
+            f"There is no usable Python on '{host}': {said}",
+            hint="Install python3 on the node, or set 'ansible_python_interpreter'.",
+        )
+    return RemoteError(
+        f"The probe on '{host}' gave no answer (exit code {output.code}); it said: {said}"
+    )

@@ -1,0 +1,237 @@
+"""Run one command on a node over SSH: bounded in time and size, host key checked. Knows Fabric.
+
+The only importer of fabric and paramiko. Fabric makes the connection (the user's ``~/.ssh/config``,
+agents, jump hosts); the command's channel is read here, because Fabric's runner keeps everything a
+node chooses to print, and starts three threads per host to do so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import fabric
+import paramiko
+
+from hfprov.errors import RemoteError
+from hfprov.inventory import Connection, JumpHost
+
+STDERR_LIMIT = 16 * 1024
+_CHUNK = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command on a node printed, and its exit code."""
+
+    stdout: bytes
+    stderr: str
+    code: int
+
+
+class Deadline:
+    """A moment in time that several steps share."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    def left(self, what: str) -> float:
+        """Seconds left. Raises RemoteError naming what was being done when none are."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise RemoteError(
+                f"No answer within {self.seconds:g} s ({what}).",
+                hint="Look at the node's console; raise '--deadline' if the node is only slow.",
+            )
+        return left
+
+
+def run(
+    connection: Connection, argv: Sequence[str], *, deadline: float, limit: int = 32 << 20
+) -> Output:
+    """Run one command on one node, as the user that the inventory says (sudo where it says so).
+
+    ``deadline`` (seconds) covers everything: connecting, the command, reading its output. Output
+    over ``limit`` bytes is an error, not a truncation. Raises RemoteError for whatever goes wrong
+    on the way; the command's own exit code is data.
+    """
+    clock = Deadline(deadline)
+    command, stdin = _command_line(connection, argv)
+    with _open(connection, clock) as transport:
+        try:
+            channel = transport.open_session(timeout=clock.left("opening a session"))
+            channel.settimeout(clock.left("starting the command"))
+            channel.exec_command(command)
+            if stdin:
+                channel.sendall(stdin)
+            channel.shutdown_write()
+            return _collect(connection, channel, clock, limit)
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            raise RemoteError(
+                f"The connection to '{connection.host}' broke while its command ran: "
+                f"{str(error) or type(error).__name__}."
+            ) from error
+
+
+def _command_line(connection: Connection, argv: Sequence[str]) -> tuple[str, bytes]:
+    """The command as one shell-quoted line, with sudo in front where the inventory asks for it."""
+    if not connection.become or connection.user == connection.become_user:
+        return shlex.join(argv), b""
+    sudo = ["sudo", "-H", "-u", connection.become_user]
+    if connection.become_password is None:
+        return shlex.join([*sudo, "-n", "--", *argv]), b""
+    # -k: ask even when a ticket is still valid; else the password would become the command's stdin.
+    line = shlex.join([*sudo, "-k", "-S", "-p", "", "--", *argv])
+    return line, connection.become_password.encode() + b"\n"
+
+
+def _collect(
+    connection: Connection, channel: paramiko.Channel, clock: Deadline, limit: int
+) -> Output:
+    stdout = bytearray()
+    try:
+        while True:
+            channel.settimeout(clock.left("reading the answer"))
+            data = channel.recv(_CHUNK)
+            if not data:
+                break
+            stdout += data
+            if len(stdout) > limit:
+                raise RemoteError(f"'{connection.host}' sent more than {limit} bytes.")
+        if not channel.status_event.wait(clock.left("waiting for the exit code")):
+            clock.left("waiting for the exit code")
+    except TimeoutError:
+        clock.left("reading the answer")
+        raise
+    stderr = b""
+    while channel.recv_stderr_ready() and len(stderr) < STDERR_LIMIT:
+        stderr += channel.recv_stderr(STDERR_LIMIT)
+    return Output(bytes(stdout), stderr.decode("utf-8", "backslashreplace"), channel.exit_status)
+
+
+@contextlib.contextmanager
+def _open(connection: Connection, clock: Deadline) -> Iterator[paramiko.Transport]:
+    """An authenticated transport to the node, closed at the end. Translates every SSH error."""
+    name = connection.host
+    hops: list[fabric.Connection] = []
+    try:
+        node = _connection(connection, clock, hops)
+        node.open()
+        yield node.transport
+    except paramiko.BadHostKeyException as error:
+        raise RemoteError(
+            f"The host key of '{name}' is not the one on record ({error.key.get_name()}): "
+            "this may be another machine, or somebody in between.",
+            hint="If the node was reinstalled, replace its key in the known_hosts file.",
+        ) from error
+    except paramiko.AuthenticationException as error:
+        raise RemoteError(
+            f"'{name}' refused user '{connection.user}': {error}.",
+            hint="Check 'ansible_user' and 'ansible_ssh_private_key_file'.",
+        ) from error
+    except paramiko.SSHException as error:
+        raise _ssh_error(connection, error) from error
+    except TimeoutError as error:
+        raise RemoteError(
+            f"'{name}' ({connection.address}:{connection.port}) did not answer within "
+            f"{connection.connect_timeout:g} s."
+        ) from error
+    except (OSError, EOFError) as error:
+        raise RemoteError(
+            f"'{name}' ({connection.address}:{connection.port}) cannot be reached: "
+            f"{_plain_reason(error)}."
+        ) from error
+    finally:
+        for hop in reversed(hops):
+            with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+                hop.close()
+
+
+def _plain_reason(error: Exception) -> str:
+    if isinstance(error, paramiko.ssh_exception.NoValidConnectionsError):
+        error = next(iter(error.errors.values()))
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__
+
+
+def _ssh_error(connection: Connection, error: paramiko.SSHException) -> RemoteError:
+    text = str(error) or type(error).__name__
+    if "not found in known_hosts" in text:
+        files = ", ".join(f"'{path}'" for path in connection.known_hosts)
+        return RemoteError(
+            f"The host key of '{connection.host}' is not known ({files}).",
+            hint="Add the key that you verified to that file; hfprov never accepts unknown keys.",
+        )
+    return RemoteError(f"SSH to '{connection.host}' failed: {text}.")
+
+
+@functools.cache
+def _fabric_config() -> fabric.Config:
+    """Fabric's configuration with the user's ssh_config, read once for all hosts."""
+    config = fabric.Config(lazy=True)
+    config.load_ssh_config()
+    return config
+
+
+@functools.cache
+def _private_key(path: str) -> paramiko.PKey:
+    """A private key, read once for all hosts. One with a passphrase belongs in an agent."""
+    try:
+        return paramiko.PKey.from_path(str(Path(path).expanduser()))
+    except paramiko.PasswordRequiredException as error:
+        raise RemoteError(
+            f"The private key '{path}' has a passphrase.", hint="Load it into an SSH agent."
+        ) from error
+    except (OSError, ValueError, paramiko.SSHException) as error:
+        raise RemoteError(f"The private key '{path}' cannot be used: {error}.") from error
+
+
+@functools.cache
+def _known_hosts(path: str) -> paramiko.HostKeys:
+    """Host keys of one known_hosts file, read once. A file that is not there holds no keys."""
+    keys = paramiko.HostKeys()
+    with contextlib.suppress(FileNotFoundError):
+        keys.load(str(Path(path).expanduser()))
+    return keys
+
+
+def _connection(
+    target: Connection | JumpHost, clock: Deadline, hops: list[fabric.Connection]
+) -> fabric.Connection:
+    """A Fabric connection with our host key policy; ``hops`` collects what must be closed."""
+    gateway: fabric.Connection | str | None = target.proxy_command
+    for jump in target.jump:
+        gateway = _connection(jump, clock, hops)
+    timeout = min(target.connect_timeout, clock.left("connecting"))
+    kwargs = {
+        "banner_timeout": timeout,
+        "auth_timeout": timeout,
+        "channel_timeout": timeout,
+        "look_for_keys": not target.key_files,
+    }
+    if target.password is not None:
+        kwargs["password"] = target.password
+    if target.key_files:
+        kwargs["pkey"] = _private_key(target.key_files[0])
+    made = fabric.Connection(
+        target.address,
+        user=target.user,
+        port=target.port,
+        config=_fabric_config(),
+        gateway=gateway,
+        connect_timeout=timeout,
+        connect_kwargs=kwargs,
+    )
+    # Fabric accepts unknown host keys by default; we never do.
+    made.client.set_missing_host_key_policy(paramiko.RejectPolicy())
+    for path in target.known_hosts:
+        made.client.get_host_keys().update(_known_hosts(path))
+    hops.append(made)
+    return made

@@ -1,0 +1,121 @@
+"""One sweep over hosts: observe, judge, record each as it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from hfprov.baseline import Baseline
+from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence.identity import IDENTITY
+from hfprov.inventory import Connection
+from hfprov.judge import judge, outcome_of, reads_for, unreachable
+from hfprov.observe import AT_ONCE, HOST_DEADLINE, Answer, observe_many
+from hfprov.reading import Observation, Read
+from hfprov.record.errors import HostIdentityError
+from hfprov.record.identity import Identity
+from hfprov.record.log import RunLog
+from hfprov.record.model import HostState
+from hfprov.verdict import Outcome, Verdict, unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The hosts that a command works on: what each must be, and how to reach it."""
+
+    baselines: Mapping[str, Baseline]
+    connections: Mapping[str, Connection]
+    at_once: int = AT_ONCE
+    deadline: float = HOST_DEADLINE
+
+    def only(self, hosts: Iterable[str]) -> Fleet:
+        """The same fleet, of these hosts only."""
+        wanted = set(hosts)
+        return replace(
+            self,
+            baselines={name: one for name, one in self.baselines.items() if name in wanted},
+            connections={name: one for name, one in self.connections.items() if name in wanted},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HostVerdicts:
+    """One host as one sweep saw it."""
+
+    host: str
+    verdicts: tuple[Verdict, ...]
+    reachable: bool
+    reason: str = ""
+    """Why it was not observed, or why what was observed does not count."""
+    hint: str = ""
+    evidence_sha256: str = ""
+    identity: Identity | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        return outcome_of(list(self.verdicts))
+
+
+OnHost = Callable[[HostVerdicts], None]
+
+
+def sweep(
+    fleet: Fleet,
+    log: RunLog,
+    *,
+    phase: str,
+    state: HostState = HostState.OBSERVED,
+    on_host: OnHost = lambda _: None,
+) -> dict[str, HostVerdicts]:
+    """Observe and judge every host of the fleet. Each host is recorded as soon as it answers."""
+    shared: dict[tuple[str, ...], tuple[Read, ...]] = {}
+    reads = {}
+    for host, baseline in fleet.baselines.items():
+        wanted = reads_for(baseline)
+        # Hosts of one kind share one tuple, so that the plan is packed once for all of them.
+        reads[host] = shared.setdefault(tuple(read.id for read in wanted), wanted)
+    views: dict[str, HostVerdicts] = {}
+    answers = observe_many(reads, fleet.connections, at_once=fleet.at_once, deadline=fleet.deadline)
+    for answer in answers:
+        view = _view(fleet.baselines[answer.host], answer, log, phase, state)
+        views[answer.host] = view
+        on_host(view)
+    return {host: views[host] for host in fleet.baselines}
+
+
+def _view(
+    baseline: Baseline, answer: Answer, log: RunLog, phase: str, state: HostState
+) -> HostVerdicts:
+    host = answer.host
+    if answer.observation is None:
+        verdicts = unreachable(baseline, answer.error)
+        log.not_observed(host, phase, answer.error, verdicts)
+        return HostVerdicts(
+            host, tuple(verdicts), reachable=False, reason=answer.error, hint=answer.hint
+        )
+    verdicts = judge(answer.observation, baseline)
+    identity = identity_of(answer.observation, baseline)
+    try:
+        log.observed(host, phase, answer.raw, verdicts, identity=identity, state=state)
+    except HostIdentityError as error:
+        # Two names for one machine: what was seen may be recorded for neither of them.
+        verdicts = [Verdict(one.check, unknown(reason=error.message)) for one in verdicts]
+        log.not_observed(host, phase, error.message, verdicts)
+        return HostVerdicts(
+            host, tuple(verdicts), reachable=False, reason=error.message, hint=error.hint
+        )
+    return HostVerdicts(
+        host,
+        tuple(verdicts),
+        reachable=True,
+        evidence_sha256=answer.digest,
+        identity=identity,
+    )
+
+
+def identity_of(observation: Observation, baseline: Baseline) -> Identity | None:
+    """The machine's identity, or None when it does not tell; the check then says why."""
+    try:
+        return IDENTITY.parse(observation, baseline)
+    except (NoEvidenceError, NotUnderstoodError):
+        return None

@@ -1,0 +1,166 @@
+"""The probe, run as a node runs it: a separate process that gets its plan as an argument."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+
+import pytest
+
+from hfprov import probe
+from hfprov.errors import NoEvidenceError
+from hfprov.observe import _LOADER, _packed_plan, _packed_probe, _unpack, parse_answer
+from hfprov.reading import command, file, glob, listing
+from hfprov.remote import Output
+
+
+def observe(*reads, deadline=20.0, python=sys.executable):
+    argv = [python, "-IS", "-c", _LOADER, _packed_probe(), _packed_plan(reads, "n0nce", deadline)]
+    done = subprocess.run(argv, capture_output=True, timeout=60, check=True)
+    return parse_answer(_unpack("node", Output(done.stdout, "", 0), "n0nce"))
+
+
+def test_a_file_comes_back_with_content_mode_and_owner(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("hello\n")
+    path.chmod(0o640)
+    read = file(str(path))
+    result = observe(read).one(read)
+    assert (result.text, result.mode, result.uid) == ("hello\n", 0o640, os.getuid())
+
+
+def test_an_absent_file_is_absent_and_gives_no_text(tmp_path):
+    read = file(str(tmp_path / "nope"))
+    seen = observe(read)
+    assert not seen.exists(read)
+    with pytest.raises(NoEvidenceError, match="not there"):
+        seen.text(read)
+
+
+def test_a_glob_gives_every_match_and_no_match_is_evidence(tmp_path):
+    (tmp_path / "a.conf").write_text("1")
+    (tmp_path / "b.conf").write_text("2")
+    some, none = glob(f"{tmp_path}/*.conf"), glob(f"{tmp_path}/*.txt")
+    seen = observe(some, none)
+    assert {Path(one.name).name: one.text for one in seen.each(some)} == {
+        "a.conf": "1",
+        "b.conf": "2",
+    }
+    assert seen.each(none) == ()
+
+
+def test_a_listing_shows_link_targets_without_content(tmp_path):
+    (tmp_path / "real").write_text("secret")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    read = listing(f"{tmp_path}/link")
+    result = observe(read).one(read)
+    assert (result.link, result.text) == (str(tmp_path / "real"), "")
+
+
+def test_a_fifo_is_not_opened(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    read = file(str(tmp_path / "pipe"))
+    assert observe(read).one(read).type == "other"
+
+
+def test_more_than_the_limit_is_cut_and_is_then_no_evidence(tmp_path):
+    (tmp_path / "big").write_text("x" * 2000)
+    read = file(str(tmp_path / "big"), limit=1000)
+    seen = observe(read)
+    assert len(seen.one(read).text) == 1000
+    with pytest.raises(NoEvidenceError, match="cut off"):
+        seen.text(read)
+
+
+def test_bytes_that_are_no_utf8_are_shown_and_marked(tmp_path):
+    (tmp_path / "raw").write_bytes(b"a\xff\x00b")
+    read = file(str(tmp_path / "raw"))
+    result = observe(read).one(read)
+    assert (result.text, result.garbled) == ("a\\xff\x00b", True)
+
+
+def test_a_command_comes_back_with_code_and_stderr():
+    read = command("sh", "-c", "echo out; echo err >&2; exit 3")
+    seen = observe(read)
+    assert (seen.one(read).text, seen.one(read).stderr, seen.one(read).code) == (
+        "out\n",
+        "err\n",
+        3,
+    )
+    with pytest.raises(NoEvidenceError, match="exit code 3: err"):
+        seen.text(read)
+
+
+def test_a_missing_command_is_absent():
+    read = command("no-such-tool-here")
+    assert observe(read).one(read).status == "absent"
+
+
+def test_a_command_runs_once_per_match(tmp_path):
+    for name in ("eth0", "eth1"):
+        (tmp_path / name).mkdir()
+    read = command("echo", "{name}", each=f"{tmp_path}/*")
+    assert [one.text for one in observe(read).each(read)] == ["eth0\n", "eth1\n"]
+
+
+def test_a_command_that_ignores_sigterm_is_given_up_at_its_deadline():
+    read = command("sh", "-c", "trap '' TERM; sleep 30", timeout=1)
+    started = time.monotonic()
+    assert observe(read).one(read).status == "timeout"
+    assert time.monotonic() - started < 15
+
+
+def test_a_grandchild_that_holds_the_pipe_does_not_hold_the_probe():
+    read = command("sh", "-c", "echo done; sleep 20 & exit 0", timeout=15)
+    started = time.monotonic()
+    result = observe(read).one(read)
+    assert (result.status, result.text) == ("ok", "done\n")
+    assert time.monotonic() - started < 12
+
+
+def test_what_the_host_deadline_cuts_off_is_not_evidence():
+    slow = [command("sleep", f"0.{number}", "30", timeout=20) for number in range(1, 9)]
+    seen = observe(*slow, deadline=3.0)
+    with pytest.raises(NoEvidenceError, match="deadline"):
+        seen.each(slow[-1])
+
+
+def test_an_endless_writer_is_cut_at_the_limit():
+    read = command("sh", "-c", "yes | head -c 3000000", limit=1000)
+    result = observe(read).one(read)
+    assert (len(result.text), result.truncated, result.code) == (1000, True, 0)
+
+
+def test_the_budget_of_one_answer_is_bounded(tmp_path):
+    (tmp_path / "a").write_text("x" * 100)
+    plan = {
+        "nonce": "n",
+        "budget": 50,
+        "reads": [{"id": "a", "kind": "file", "path": str(tmp_path / "a")}],
+    }
+    assert probe.observe(plan)["results"]["a"][0]["status"] == "skipped"
+
+
+@pytest.mark.parametrize("version", ["3.6", "3.8", "3.13"])
+def test_old_and_new_pythons_run_it(version):
+    found = (
+        shutil.which(f"python{version}")
+        or next(iter(sorted(Path("/root/.pyenv/versions").glob(f"{version}.*/bin/python3"))), None)
+        if os.access("/root", os.R_OK)
+        else shutil.which(f"python{version}")
+    )
+    if found is None:
+        pytest.skip(f"Python {version} is not installed here")
+    read = file("/proc/sys/kernel/osrelease")
+    assert observe(read, python=str(found)).text(read).strip()
+
+
+def test_the_plan_travels_compressed():
+    packed = _packed_plan((file("/a"),), "n", 10.0)
+    plan = json.loads(zlib.decompress(base64.b64decode(packed)))
+    assert plan["reads"] == [{"id": "file /a", "kind": "file", "path": "/a", "limit": 65536}]
