@@ -1,0 +1,299 @@
+"""Limits reach every way a process can start: login, service, user manager; now and after a reboot.
+
+Repairs that have systemd reload are ``DRAIN``: with systemd-managed control groups a reload takes
+the accelerators away from running containers (NVIDIA container toolkit, issue 48).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from hfprov.baseline import Baseline
+from hfprov.checks.registry import Facts, check
+from hfprov.checks.written_file import judge_written_file
+from hfprov.evidence.limits import (
+    MEMLOCK,
+    NOFILE,
+    NPROC,
+    PAM,
+    RESOURCES,
+    SESSION,
+    STACK,
+    Limit,
+    Limits,
+    PamLine,
+    Resource,
+    amount,
+    limits_of_services,
+    parse_pam,
+)
+from hfprov.evidence.systemd import Layers, Properties, layered, parse_settings, property_of
+from hfprov.evidence.unit_limits import DEFAULTS, REMOVE_IPC, UNITS, USER_UNIT, drop_ins
+from hfprov.verdict import Finding, Impact, NotApplicable, failed, not_applicable, passed
+
+PAM_PATH = "/etc/security/limits.d/90-hfprov.conf"
+DROP_IN = "90-hfprov-limits.conf"
+LOGIND_PATH = f"/etc/systemd/logind.conf.d/{DROP_IN}"
+AMOUNTS = ("limits_memlock_kib", "limits_nofile", "limits_nproc", "limits_stack_kib")
+
+SYSTEM_CONF = layered("system.conf")
+USER_CONF = layered("user.conf")
+LOGIND_CONF = layered("logind.conf")
+DROP_INS = drop_ins(DROP_IN)
+RUNNING = limits_of_services("limits of running services", "limits_services")
+
+
+def wanted_limits(baseline: Baseline) -> Limits:
+    """The declared limits. The stack's hard limit is left to the kernel, so it may be anything."""
+    found = {}
+    for resource, variable in zip((MEMLOCK, NOFILE, NPROC, STACK), AMOUNTS, strict=True):
+        soft = amount(str(baseline[variable]), resource.unit)
+        found[resource.name] = Limit(soft, math.inf if resource is STACK else soft)
+    return found
+
+
+def _for_systemd(baseline: Baseline, prefix: str, section: str) -> Iterator[str]:
+    for resource, variable in zip((MEMLOCK, NOFILE, NPROC, STACK), AMOUNTS, strict=True):
+        text = str(baseline[variable])
+        value = "infinity" if text == "unlimited" else text + ("K" if resource.unit > 1 else "")
+        hard = ":infinity" if resource is STACK else ""
+        yield f"[{section}] {prefix}{resource.systemd}={value}{hard}"
+
+
+def _compare(subject: str, seen: Limits, baseline: Baseline, reason: str) -> Iterator[Finding]:
+    for resource in RESOURCES:
+        want, have = wanted_limits(baseline)[resource.name], seen[resource.name]
+        good = have.soft == want.soft and (resource is STACK or have.hard == want.hard)
+        name = f"{subject} {resource.name}".strip()
+        observed, expected = _shown(resource, have), _shown(resource, want)
+        if good:
+            yield passed(name, observed=observed, expected=expected)
+        else:
+            yield failed(name, observed=observed, expected=expected, reason=reason)
+
+
+def _shown(resource: Resource, limit: Limit) -> str:
+    if resource is STACK:
+        return f"soft {resource.show(limit.soft)}"
+    return f"soft {resource.show(limit.soft)}, hard {resource.show(limit.hard)}"
+
+
+def _from_properties(unit: Properties, prefix: str) -> Limits:
+    return {
+        one.name: Limit(
+            amount(property_of(unit, f"{prefix}{one.systemd}Soft")),
+            amount(property_of(unit, f"{prefix}{one.systemd}")),
+        )
+        for one in RESOURCES
+    }
+
+
+@check("limits.session", reads=[SESSION], role="limits", impact=Impact.RESTART, judges=AMOUNTS)
+def session(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """The limits of the very session that observes: what a login gets."""
+    reason = "A new login does not get the declared limit."
+    yield from _compare("", facts.get(SESSION), baseline, reason)
+
+
+@check("limits.pam.file", reads=[PAM], role="limits", impact=Impact.RESTART, judges=AMOUNTS)
+def pam_file(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """The role's own file for logins."""
+    wanted = [
+        f"{domain} {'soft' if one is STACK else '-'} {one.name} {baseline[variable]}"
+        for domain in ("*", "root")
+        for one, variable in zip(RESOURCES, AMOUNTS, strict=True)
+    ]
+
+    def statements(text: str) -> list[str]:
+        lines, strange = parse_pam(text, PAM_PATH)
+        return [line.statement for line in lines] + list(strange)
+
+    result = facts.get(PAM).results.get(PAM_PATH)
+    yield judge_written_file(PAM_PATH, result, wanted=wanted, statements=statements)
+
+
+@check("limits.pam.rivals", reads=[PAM], role="limits", impact=Impact.MANUAL, judges=AMOUNTS)
+def pam_rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """No other line wins over ours: a later one for everybody, or one for a user or group."""
+    wanted = wanted_limits(baseline)
+    last: dict[tuple[str, str, str], PamLine] = {}
+    for line in facts.get(PAM).lines:
+        for resource in RESOURCES:
+            if line.item in (resource.name, ""):
+                for side in line.sides:
+                    last[line.domain, resource.name, side] = line
+    rivals: dict[str, PamLine] = {}
+    for (_, name, side), line in last.items():
+        resource = next(one for one in RESOURCES if one.name == name)
+        if resource is STACK and side == "hard":
+            continue
+        want = wanted[name].soft
+        if line.path != PAM_PATH and amount(line.value, resource.unit) != want:
+            rivals[line.where] = line
+    for where, line in sorted(rivals.items()):
+        reason = "This line wins over the role's."
+        expected = "no other value"
+        yield failed(where, observed=line.statement, expected=expected, reason=reason)
+    if not rivals:
+        yield passed(observed="none", expected="no line that wins over the role's")
+
+
+def _setting_statements(text: str) -> list[str]:
+    settings, strange = parse_settings(text, "")
+    return [setting.statement for setting in settings] + list(strange)
+
+
+@check(
+    "limits.systemd.files",
+    reads=[SYSTEM_CONF, USER_CONF, UNITS, DROP_INS],
+    role="limits",
+    impact=Impact.DRAIN,
+    judges=(*AMOUNTS, "limits_services"),
+)
+def systemd_files(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """The role's own drop-ins for systemd, for user managers and for each service."""
+    for source, name in ((SYSTEM_CONF, "system.conf"), (USER_CONF, "user.conf")):
+        path = f"/etc/systemd/{name}.d/{DROP_IN}"
+        yield judge_written_file(
+            path,
+            facts.get(source).results.get(path),
+            wanted=_for_systemd(baseline, "DefaultLimit", "Manager"),
+            statements=_setting_statements,
+        )
+    found = facts.get(DROP_INS)
+    units = [name if name != USER_UNIT else "user@.service" for name in facts.get(UNITS)]
+    paths = [f"/etc/systemd/system/{unit}.d/{DROP_IN}" for unit in units]
+    for path in paths:
+        yield judge_written_file(
+            path,
+            found.get(path),
+            wanted=_for_systemd(baseline, "Limit", "Service"),
+            statements=_setting_statements,
+        )
+
+
+@check(
+    "limits.systemd.rivals",
+    reads=[SYSTEM_CONF, USER_CONF],
+    role="limits",
+    impact=Impact.MANUAL,
+    judges=AMOUNTS,
+)
+def systemd_rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """No other file wins over the role's drop-ins when systemd is next started or reloaded."""
+    for source, name in ((SYSTEM_CONF, "system.conf"), (USER_CONF, "user.conf")):
+        rivals = list(_rivals(facts.get(source), f"/etc/systemd/{name}.d/{DROP_IN}", baseline))
+        yield from rivals
+        if not rivals:
+            expected = "no setting that wins over the role's"
+            yield passed(name, observed="none", expected=expected)
+
+
+def _rivals(found: Layers, ours: str, baseline: Baseline) -> Iterator[Finding]:
+    for statement in _for_systemd(baseline, "DefaultLimit", "Manager"):
+        key, _, value = statement.partition("] ")[2].partition("=")
+        last = found.last("Manager", key)
+        if last and last.path != ours and last.value != value:
+            reason = "This setting wins over the role's."
+            yield failed(last.where, observed=last.statement, expected=statement, reason=reason)
+
+
+@check(
+    "limits.systemd.defaults",
+    reads=[DEFAULTS],
+    role="limits",
+    impact=Impact.DRAIN,
+    judges=AMOUNTS,
+)
+def systemd_defaults(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """What systemd gives to services that it starts from now on."""
+    reason = "A service that is started now does not get the declared limit by default."
+    yield from _compare("", _from_properties(facts.get(DEFAULTS), "DefaultLimit"), baseline, reason)
+
+
+@check(
+    "limits.units",
+    reads=[UNITS],
+    role="limits",
+    impact=Impact.DRAIN,
+    judges=(*AMOUNTS, "limits_services"),
+)
+def units(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """What systemd will give to each named service, and that it has read the unit's files."""
+    for name, unit in sorted(facts.get(UNITS).items()):
+        reason = "The service does not get the declared limit when it is started next."
+        yield from _compare(name, _from_properties(unit, "Limit"), baseline, reason)
+        stale = property_of(unit, "NeedDaemonReload") == "yes"
+        observed = "changed since systemd read them" if stale else "read"
+        reason = "systemd has not read the unit's files since they were changed."
+        subject = f"{name} files"
+        if stale:
+            yield failed(subject, observed=observed, expected="read", reason=reason)
+        else:
+            yield passed(subject, observed=observed, expected="read")
+
+
+@check(
+    "limits.running",
+    reads=[RUNNING],
+    role="limits",
+    impact=Impact.DRAIN,
+    judges=(*AMOUNTS, "limits_services", "limits_restart_services"),
+)
+def running(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """What each running service has, and hands down to all that it starts."""
+    found = facts.get(RUNNING)
+    if not found:
+        yield not_applicable(NotApplicable.NOT_REQUESTED, "None of the named services runs.")
+    allowed = {f"{name}.service" for name in baseline["limits_restart_services"]}
+    for name, limits in sorted(found.items()):
+        reason = "It was started with other limits, and keeps them until it is restarted" + (
+            "." if name in allowed else ", which 'limits_restart_services' does not allow the role."
+        )
+        yield from _compare(name, limits, baseline, reason)
+
+
+@check(
+    "limits.ipc.file",
+    reads=[LOGIND_CONF],
+    role="limits",
+    impact=Impact.NONE,
+    judges=["limits_remove_ipc"],
+)
+def ipc_file(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """The role's drop-in for logind, and no other that wins over it."""
+    value = "yes" if baseline["limits_remove_ipc"] else "no"
+    found = facts.get(LOGIND_CONF)
+    yield judge_written_file(
+        LOGIND_PATH,
+        found.results.get(LOGIND_PATH),
+        wanted=[f"[Login] RemoveIPC={value}"],
+        statements=_setting_statements,
+    )
+    last = found.last("Login", "RemoveIPC")
+    if last and last.path != LOGIND_PATH and last.value != value:
+        yield failed(
+            last.where,
+            observed=last.statement,
+            expected=f"RemoveIPC={value}",
+            reason="This setting wins over the role's.",
+        )
+
+
+@check(
+    "limits.ipc.live",
+    reads=[REMOVE_IPC],
+    role="limits",
+    impact=Impact.NONE,
+    judges=["limits_remove_ipc"],
+)
+def ipc_live(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """What the running logind does."""
+    expected = f"b {'true' if baseline['limits_remove_ipc'] else 'false'}"
+    observed = facts.get(REMOVE_IPC)
+    reason = "logind runs with another setting than the declared one."
+    if observed == expected:
+        yield passed(observed=observed, expected=expected)
+    else:
+        yield failed("", observed=observed, expected=expected, reason=reason)

@@ -1,0 +1,64 @@
+"""Judge a file that a role writes: there, nothing missing, nothing added, root's, and no wider."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from hfprov.errors import NoEvidenceError
+from hfprov.reading import Result
+from hfprov.verdict import Finding, failed, passed
+
+MODE = 0o644
+_SHOWN = 3
+
+
+def judge_written_file(
+    path: str,
+    result: Result | None,
+    *,
+    wanted: Iterable[str],
+    statements: Callable[[str], Iterable[str]],
+) -> Finding:
+    """One finding on a file. ``statements`` gives what a text says, without comments and spacing.
+
+    ``result`` is None when nothing of that name was found. Raises NoEvidenceError when the file is
+    there but could not be read whole.
+    """
+    expected = f"written by the role, mode {MODE:04o}, owner root"
+    if result is None or result.status == "absent":
+        reason = "The file is not there: the setting does not outlive a restart."
+        return failed(path, observed="absent", expected=expected, reason=reason)
+    if not result.ok or result.truncated:
+        raise NoEvidenceError(f"'{path}' could not be read: {result.stderr or 'it is too long'}.")
+    problems = list(_ownership(result))
+    if result.type == "file":
+        problems += _difference(list(wanted), list(statements(result.text)))
+    if problems:
+        return failed(path, observed=" ".join(problems), expected=expected, reason=_REASON)
+    return passed(path, observed="as written", expected=expected)
+
+
+_REASON = "The file is not as the role writes it."
+
+
+def _ownership(result: Result) -> Iterable[str]:
+    if result.type != "file" or result.link:
+        yield f"It is a link to '{result.link}'." if result.link else "It is not a regular file."
+    if result.mode != MODE:
+        yield f"Its mode is {result.mode or 0:04o}."
+    if (result.uid, result.gid) != (0, 0):
+        yield f"It belongs to {result.uid}:{result.gid}."
+
+
+def _difference(wanted: list[str], found: list[str]) -> list[str]:
+    missing, added = Counter(wanted) - Counter(found), Counter(found) - Counter(wanted)
+    problems = []
+    for word, lines in (("Missing", missing), ("Unexpected", added)):
+        if lines:
+            shown = "', '".join(line[:100] for line in list(lines)[:_SHOWN])
+            more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+            problems.append(f"{word}: '{shown}'{more}.")
+    if not problems and wanted != found:
+        problems.append("Its lines are in another order.")
+    return problems

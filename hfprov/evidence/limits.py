@@ -1,0 +1,198 @@
+"""Resource limits: ``/proc/PID/limits``, and the files that pam_limits reads.
+
+Amounts are in bytes where the kernel counts bytes, otherwise in things; ``math.inf`` is unlimited.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hfprov.baseline import Baseline
+from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence.text import clean, excerpt
+from hfprov.reading import Observation, Read, Result, Source, command, complete_text, file, glob
+
+SESSION_FILE = file("/proc/self/limits", limit=16 * 1024)
+PAM_FILE = file("/etc/security/limits.conf")
+PAM_DIRECTORY = glob("/etc/security/limits.d/*.conf")
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A limit that we care for, with its names in the places where it is set and shown."""
+
+    name: str
+    """In pam_limits, limits.conf(5)."""
+    proc: str
+    """In /proc/PID/limits, proc(5)."""
+    systemd: str
+    """After ``Limit`` and ``DefaultLimit``, systemd.exec(5)."""
+    unit: int = 1
+    """Bytes (or things) in one unit of pam_limits."""
+
+    def show(self, amount: float) -> str:
+        """An amount for people, in the unit of pam_limits."""
+        if math.isinf(amount):
+            return "unlimited"
+        return f"{amount / self.unit:g} KiB" if self.unit == 1024 else f"{amount:.0f}"
+
+
+MEMLOCK = Resource("memlock", "Max locked memory", "MEMLOCK", 1024)
+NOFILE = Resource("nofile", "Max open files", "NOFILE")
+NPROC = Resource("nproc", "Max processes", "NPROC")
+STACK = Resource("stack", "Max stack size", "STACK", 1024)
+RESOURCES = (MEMLOCK, NOFILE, NPROC, STACK)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What a process has (soft), and to what it may raise that (hard)."""
+
+    soft: float
+    hard: float
+
+
+Limits = Mapping[str, Limit]
+"""By :attr:`Resource.name`."""
+
+
+def amount(text: str, unit: int = 1) -> float:
+    """An amount as tools write it, times ``unit``. Raises NotUnderstoodError."""
+    # Older systemd prints infinity as the largest 64-bit number; pam takes -1 for it.
+    if text in ("unlimited", "infinity", "-1", "18446744073709551615"):
+        return math.inf
+    if not re.fullmatch(r"[0-9]{1,20}", text):
+        raise NotUnderstoodError(f"'{excerpt(text)}' is not an amount.")
+    return int(text) * unit
+
+
+def parse(text: str) -> Limits:
+    """The limits that we care for, of one ``/proc/PID/limits``. All must be there."""
+    found: dict[str, Limit] = {}
+    for line in clean(text).splitlines():
+        for resource in RESOURCES:
+            if line.startswith(resource.proc):
+                words = line[len(resource.proc) :].split()
+                if len(words) < 2:
+                    raise NotUnderstoodError(f"'{excerpt(line)}' has no soft and hard limit.")
+                found[resource.name] = Limit(amount(words[0]), amount(words[1]))
+    missing = [resource.proc for resource in RESOURCES if resource.name not in found]
+    if missing:
+        raise NotUnderstoodError(f"The limits do not tell of {', '.join(missing)}.")
+    return found
+
+
+SESSION: Source[Limits] = Source(
+    "limits of the session",
+    lambda _: (SESSION_FILE,),
+    lambda seen, _: parse(seen.text(SESSION_FILE)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PamLine:
+    """One line that pam_limits obeys."""
+
+    path: str
+    line: int
+    domain: str
+    kind: str
+    """``soft``, ``hard`` or ``-`` for both."""
+    item: str
+    value: str
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}:{self.line}"
+
+    @property
+    def statement(self) -> str:
+        return f"{self.domain} {self.kind} {self.item} {self.value}"
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return ("soft", "hard") if self.kind == "-" else (self.kind,)
+
+
+def parse_pam(text: str, path: str) -> tuple[tuple[PamLine, ...], tuple[str, ...]]:
+    """Lines of a limits.conf(5) in order, and the lines that pam_limits would pass over."""
+    lines, strange = [], []
+    for number, raw in enumerate(clean(text).splitlines(), start=1):
+        words = raw.split("#", 1)[0].split()
+        if not words:
+            continue
+        if len(words) == 2 and words[1] == "-":
+            # No limits at all for this domain.
+            words += ["", "unlimited"]
+        if len(words) != 4 or words[1].lower() not in ("soft", "hard", "-"):
+            strange.append(raw.strip())
+            continue
+        domain, kind, item, value = words
+        lines.append(PamLine(path, number, domain, kind.lower(), item.lower(), value))
+    return tuple(lines), tuple(strange)
+
+
+@dataclass(frozen=True, slots=True)
+class PamFiles:
+    """All files of pam_limits, in the order in which it reads them: the last line wins."""
+
+    lines: tuple[PamLine, ...]
+    results: Mapping[str, Result]
+    """What was read, by path; also files that could not be parsed."""
+
+
+def _parse_pam_files(seen: Observation, _: Baseline) -> PamFiles:
+    main = seen.one(PAM_FILE)
+    drop_ins = sorted(seen.each(PAM_DIRECTORY), key=lambda result: result.name.encode())
+    lines: list[PamLine] = []
+    results = {result.name: result for result in (main, *drop_ins)}
+    for result in (main, *drop_ins):
+        if result.status == "absent" or result.type != "file":
+            continue
+        read = PAM_FILE if result is main else PAM_DIRECTORY
+        lines.extend(parse_pam(complete_text(read, result), result.name)[0])
+    return PamFiles(tuple(lines), results)
+
+
+PAM: Source[PamFiles] = Source(
+    "files of pam_limits", lambda _: (PAM_FILE, PAM_DIRECTORY), _parse_pam_files
+)
+
+_RUNNING_SCRIPT = """\
+for unit; do
+  pid=$(systemctl show --property=MainPID --value -- "$unit")
+  echo "unit $unit ${pid:-0}"
+  [ "${pid:-0}" = 0 ] || cat "/proc/$pid/limits"
+done"""
+
+
+def limits_of_services(name: str, services: str) -> Source[Mapping[str, Limits]]:
+    """Limits of the main process of each running service that the variable ``services`` lists."""
+
+    def reads(baseline: Baseline) -> tuple[Read, ...]:
+        units = (f"{service}.service" for service in baseline.get(services, ()))
+        # The number of a process is known on the node only; hence a script. Units are arguments.
+        return (command("sh", "-c", _RUNNING_SCRIPT, "sh", *units),)
+
+    def parse_running(seen: Observation, baseline: Baseline) -> Mapping[str, Limits]:
+        return parse_services(seen.text(reads(baseline)[0]))
+
+    return Source(name, reads, parse_running)
+
+
+def parse_services(text: str) -> Mapping[str, Limits]:
+    """Limits by unit, from lines ``unit NAME PID`` each followed by that process's limits."""
+    found: dict[str, Limits] = {}
+    for block in re.split(r"^unit ", clean(text), flags=re.MULTILINE)[1:]:
+        head, _, rest = block.partition("\n")
+        name, _, pid = head.rpartition(" ")
+        if not (name and pid.isdigit()):
+            raise NotUnderstoodError(f"'{excerpt(head)}' does not name a unit and its process.")
+        if pid != "0":
+            if not rest.strip():
+                raise NoEvidenceError(f"The process of '{name}' ended while it was looked at.")
+            found[name] = parse(rest)
+    return found
