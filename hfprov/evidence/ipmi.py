@@ -1,0 +1,179 @@
+"""What a BMC says over IPMI: ipmitool and FreeIPMI output.
+
+Forms, recognised from the text: ``sel list|elist`` (also with ``-c``), ``sel get``, ``sdr``,
+``sensor``, ``ipmi-sensors --comma-separated-output``, ``fru print``, ``lan print`` and
+``lan6 print``, ``mc info`` (``bmc info``), ``chassis status``, ``-c user list``, and Supermicro's
+``ipmicfg -summary``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.host_values import bad_line, failure_line, numbered_lines, unknown_form
+from hfprov.evidence.ipmi_events import Event, parse_event_details, parse_events
+from hfprov.evidence.ipmi_sensors import Sensor, parse_sensors
+from hfprov.evidence.text import clean, excerpt
+
+_SEL = re.compile(r"\s*[0-9a-f]{1,5}(?:\s*\||,)")
+_PAIR = re.compile(r"\s*([^:|]*?)\s*:(?:\s+(.*))?")
+_USER = re.compile(r"([0-9]{1,2}),([^,]*),(true|false),(true|false),(true|false),([A-Z ]+)")
+_NO_ENTRIES = re.compile(r"SEL has no entries", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class SelFacts:
+    """The system event log, in its order."""
+
+    events: tuple[Event, ...]
+
+    @property
+    def severe(self) -> tuple[Event, ...]:
+        """Events that mean a fault, whether asserted or over by now."""
+        return tuple(event for event in self.events if event.is_severe)
+
+    @property
+    def standing(self) -> tuple[Event, ...]:
+        """Severe events that no later entry of the same sensor takes back."""
+        last = {(event.sensor, event.description): event for event in self.severe}
+        return tuple(event for event in last.values() if event.asserted is not False)
+
+
+@dataclass(frozen=True, slots=True)
+class SensorFacts:
+    """Sensors of the BMC."""
+
+    sensors: tuple[Sensor, ...]
+
+    @property
+    def not_ok(self) -> tuple[Sensor, ...]:
+        """Sensors in a state that is not known to be good. Sensors without a reading are not in
+        it."""
+        return tuple(sensor for sensor in self.sensors if sensor.is_ok is False)
+
+
+@dataclass(frozen=True, slots=True)
+class PairFacts:
+    """``key : value`` output. A key that comes again further down has all its values."""
+
+    kind: str
+    """``lan``, ``lan6``, ``mc``, ``fru``, ``chassis`` or ``summary``."""
+    values: Mapping[str, tuple[str, ...]]
+
+    def get(self, name: str) -> str | None:
+        """The first value of ``name``; None where it is absent or empty."""
+        found = self.values.get(name, ())
+        return found[0] if found and found[0] else None
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """One account slot of the BMC."""
+
+    id: int
+    name: str
+    call_in: bool
+    link_auth: bool
+    ipmi_messaging: bool
+    privilege: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserFacts:
+    """Accounts of the BMC."""
+
+    users: tuple[User, ...]
+
+
+IpmiFacts = SelFacts | SensorFacts | PairFacts | UserFacts
+
+
+def parse(text: str) -> IpmiFacts:
+    """Facts from any form."""
+    text = clean(text)
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    if _NO_ENTRIES.search(first):
+        return SelFacts(())
+    if first.startswith("SEL Record ID"):
+        return SelFacts(parse_event_details(text))
+    if _USER.fullmatch(first.strip()):
+        return _users(text)
+    if _SEL.match(first) and re.search(r"[0-9]{2}/[0-9]{2}/[0-9]{2,4}|[Pp]re-[Ii]nit", first):
+        return SelFacts(parse_events(text))
+    failed = failure_line(first)
+    if failed and ("|" not in first) and ("," not in first or "Could not open" in first):
+        raise NotUnderstoodError(
+            f"The BMC was not asked: '{failed}'.",
+            hint="Load ipmi_si and ipmi_devintf, and run the tool as root.",
+        )
+    if "|" in first or first.count(",") >= _SENSOR_COMMAS:
+        return SensorFacts(parse_sensors(text))
+    if ":" in first or first.strip() == "Summary":
+        return _pairs(text)
+    raise unknown_form("ipmitool", text, "a listing of sensors, events or properties")
+
+
+_SENSOR_COMMAS = 3
+_SECRETS = frozenset({"SNMP Community String"})
+
+_KINDS = (
+    ("lan6", "IPv6 Dynamic Address 0"),
+    ("lan6", "IPv6 Static Address 0"),
+    ("lan", "IP Address Source"),
+    ("lan", "Set in Progress"),
+    ("mc", "Device ID"),
+    ("chassis", "System Power"),
+    ("summary", "BMC MAC Address"),
+    ("fru", "FRU Device Description"),
+    ("fru", "Product Serial"),
+    ("fru", "Board Mfg"),
+    ("fru", "Board Serial"),
+)
+
+
+def _pairs(text: str) -> PairFacts:
+    values: dict[str, list[str]] = {}
+    key = ""
+    for number, line in numbered_lines(text):
+        plain = line.strip()
+        if not plain or plain == "Summary" or not plain.strip("-="):
+            continue
+        match = _PAIR.fullmatch(line)
+        if match is None:
+            # Lists under a key ("Additional Device Support :") stand indented without a colon.
+            if key and line[0] in " \t":
+                values[key].append(plain)
+                continue
+            raise bad_line("ipmitool", number, line, "'key : value'")
+        name, value = match.group(1), (match.group(2) or "").strip()
+        if name in _SECRETS:
+            value = "(not kept)"
+        if name:
+            key = name
+            values.setdefault(key, []).append(value)
+        elif key:
+            values[key].append(value)
+        else:
+            raise bad_line("ipmitool", number, line, "'key : value'")
+    for kind, name in _KINDS:
+        if name in values:
+            return PairFacts(kind, {key: tuple(found) for key, found in values.items()})
+    raise NotUnderstoodError(
+        f"These properties belong to no ipmitool command that is read: '{excerpt(text)}'."
+    )
+
+
+def _users(text: str) -> UserFacts:
+    users = []
+    for number, line in numbered_lines(text):
+        if not line.strip():
+            continue
+        match = _USER.fullmatch(line.strip())
+        if match is None:
+            raise bad_line("ipmitool -c user list", number, line, "six columns")
+        identity, name, *flags, privilege = match.groups()
+        users.append(User(int(identity), name, *(flag == "true" for flag in flags), privilege))
+    return UserFacts(tuple(users))
