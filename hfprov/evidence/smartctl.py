@@ -1,0 +1,163 @@
+"""Drive health: ``smartctl -a -j`` (JSON) and the text of ``smartctl -H``/``-a``.
+
+Written from the documentation of smartmontools 7 (smartctl(8), json keys of smartctl.cpp). The exit
+status of smartctl is a set of bits that is also in the JSON; bits 0 to 2 mean that the drive was
+not asked properly: that is never good health.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.host_values import (
+    json_count,
+    json_value,
+    mapping,
+    optional_bool,
+    optional_text,
+    sequence,
+    unknown_form,
+)
+from hfprov.evidence.text import clean, excerpt
+
+EXIT_BITS = (
+    "command line did not parse",
+    "device did not open",
+    "a command to the device failed",
+    "the health check says: failing",
+    "prefail attributes are below their threshold",
+    "attributes were below their threshold in the past",
+    "the error log has entries",
+    "the self-test log has errors",
+)
+"""Meaning of the bits of the exit status, from bit 0 (smartctl(8), "EXIT STATUS")."""
+
+_NOT_ASKED = 0b111
+_HEALTH = re.compile(
+    r"SMART (?:overall-health self-assessment test result|Health Status): *(.+)", re.IGNORECASE
+)
+_FIELD = re.compile(r"(Device Model|Model Number|Product|Serial [Nn]umber|Firmware Version|Revision): *(.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class SmartctlFacts:
+    """Health of one drive. None: this kind of drive does not say."""
+
+    device: str | None
+    model: str | None
+    serial: str | None
+    firmware: str | None
+    passed: bool
+    """What the drive says of itself. False is certain; True is not much."""
+    findings: tuple[str, ...]
+    """Meaning of the exit bits 3 to 7 that are set."""
+    temperature_celsius: float | None
+    power_on_hours: int | None
+    reallocated_sectors: int | None
+    pending_sectors: int | None
+    media_errors: int | None
+    """NVMe only."""
+    used_percent: int | None
+    """NVMe only."""
+
+
+def parse(text: str) -> SmartctlFacts:
+    """Facts from smartctl. Raises NotUnderstoodError when the drive was not asked."""
+    text = clean(text)
+    if text.lstrip().startswith("{"):
+        return _from_json(mapping(json_value(text, "smartctl"), "The smartctl document"))
+    return _from_text(text)
+
+
+def _from_json(document: dict[str, Any]) -> SmartctlFacts:
+    about = mapping(document.get("smartctl"), "'smartctl'")
+    status = json_count(about.get("exit_status"), "'exit_status'")
+    if status & _NOT_ASKED or "smart_status" not in document:
+        raise NotUnderstoodError(
+            f"smartctl did not ask the drive: {_messages(about) or _bits(status, 0) or 'no status'}."
+        )
+    health = mapping(document["smart_status"], "'smart_status'")
+    passed = optional_bool(health.get("passed"), "'passed'")
+    if passed is None:
+        raise NotUnderstoodError("'smart_status' does not say whether the drive passed.")
+    nvme = document.get("nvme_smart_health_information_log")
+    nvme = nvme if isinstance(nvme, dict) else {}
+    device = document.get("device")
+    return SmartctlFacts(
+        device=optional_text(device.get("name"), "'name'") if isinstance(device, dict) else None,
+        model=optional_text(document.get("model_name"), "'model_name'"),
+        serial=optional_text(document.get("serial_number"), "'serial_number'"),
+        firmware=optional_text(document.get("firmware_version"), "'firmware_version'"),
+        passed=passed,
+        findings=tuple(_bits(status, 3)),
+        temperature_celsius=_nested(document, "temperature", "current"),
+        power_on_hours=_nested(document, "power_on_time", "hours"),
+        reallocated_sectors=_attribute(document, 5),
+        pending_sectors=_attribute(document, 197),
+        media_errors=_maybe(nvme, "media_errors"),
+        used_percent=_maybe(nvme, "percentage_used"),
+    )
+
+
+def _messages(about: dict[str, Any]) -> str:
+    messages = about.get("messages")
+    if not isinstance(messages, list):
+        return ""
+    texts = [item.get("string") for item in messages if isinstance(item, dict)]
+    return "; ".join(f"'{excerpt(text)}'" for text in texts if isinstance(text, str))
+
+
+def _bits(status: int, first: int) -> list[str]:
+    return [
+        meaning for bit, meaning in enumerate(EXIT_BITS) if bit >= first and status >> bit & 1
+    ]
+
+
+def _maybe(item: dict[str, Any], name: str) -> int | None:
+    return json_count(item[name], f"'{name}'") if name in item else None
+
+
+def _nested(document: dict[str, Any], name: str, key: str) -> int | None:
+    nested = document.get(name)
+    return _maybe(nested, key) if isinstance(nested, dict) else None
+
+
+def _attribute(document: dict[str, Any], number: int) -> int | None:
+    """The raw value of an ATA attribute."""
+    attributes = document.get("ata_smart_attributes")
+    if not isinstance(attributes, dict):
+        return None
+    for item in sequence(attributes.get("table") or [], "'table'"):
+        entry = mapping(item, "An attribute")
+        if entry.get("id") == number:
+            return _nested(entry, "raw", "value")
+    return None
+
+
+def _from_text(text: str) -> SmartctlFacts:
+    match = _HEALTH.search(text)
+    if match is None:
+        raise unknown_form("smartctl", text, "'SMART overall-health self-assessment test result'")
+    verdict = match.group(1).strip()
+    if verdict not in ("PASSED", "OK") and not verdict.startswith("FAILED"):
+        known = re.fullmatch(r"[A-Z][A-Z !_-]*.*", verdict)
+        if known is None:
+            raise NotUnderstoodError(f"The health '{excerpt(verdict, 40)}' is not understood.")
+    fields = {key.lower(): value.strip() for key, value in _FIELD.findall(text)}
+    return SmartctlFacts(
+        device=None,
+        model=fields.get("device model") or fields.get("model number") or fields.get("product"),
+        serial=fields.get("serial number"),
+        firmware=fields.get("firmware version") or fields.get("revision"),
+        passed=verdict in ("PASSED", "OK"),
+        findings=(),
+        temperature_celsius=None,
+        power_on_hours=None,
+        reallocated_sectors=None,
+        pending_sectors=None,
+        media_errors=None,
+        used_percent=None,
+    )
