@@ -39,6 +39,22 @@ def not_understood(tool: str, line_number: int, line: str, expected: str) -> Not
     )
 
 
+_LONGEST_LINE = 2000
+
+
+def numbered_lines(text: str, tool: str) -> list[tuple[int, str]]:
+    """The lines of a cleaned text with their numbers, from 1.
+
+    Raises NotUnderstoodError for a line of more than 2000 characters: no table that we read has
+    such, and patterns on endless lines are how a parser is made to hang.
+    """
+    lines = text.split("\n")
+    for at, line in enumerate(lines, start=1):
+        if len(line) > _LONGEST_LINE:
+            raise not_understood(tool, at, line, f"at most {_LONGEST_LINE} characters")
+    return list(enumerate(lines, start=1))
+
+
 _INDENT = re.compile(r"\n\s+")
 
 
