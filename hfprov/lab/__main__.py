@@ -15,7 +15,7 @@ from hfprov.lab.faults import faults
 from hfprov.lab.host import require_kernel, require_root, require_tools
 from hfprov.lab.image import SUITES
 from hfprov.lab.rack import DEFAULT_NETWORK, ENGINES, Rack, RackStatus
-from hfprov.lab.state import NetworkStack
+from hfprov.lab.state import network_stacks
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +40,7 @@ def _run(options: argparse.Namespace) -> int:
             require_tools()
             require_kernel()
         case "up":
-            stacks = [NetworkStack(word) for word in options.network.split(",")]
+            stacks = network_stacks(options.network)
             status = rack.up(
                 options.nodes, engine=options.engine, suite=options.suite, stacks=stacks
             )

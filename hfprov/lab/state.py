@@ -32,6 +32,17 @@ class NetworkStack(StrEnum):
     IFUPDOWN = "ifupdown"
 
 
+def network_stacks(text: str) -> tuple[NetworkStack, ...]:
+    """Read a comma list such as ``networkd,ifupdown``. Raises :class:`LabError`."""
+    try:
+        return tuple(NetworkStack(word.strip()) for word in text.split(","))
+    except ValueError as error:
+        raise LabError(
+            f"'{text}' names a network stack that practice nodes do not have.",
+            hint=f"A comma list of {', '.join(NetworkStack)}.",
+        ) from error
+
+
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
     """One node as it was asked for. ``index`` 0 is the rack's time server, no inventory host."""

@@ -1,0 +1,119 @@
+#!/bin/sh
+# Everything that can be tested on this machine, tier by tier. What is left out is said, with the
+# reason, and counted as skipped. Ends with the sum of all tiers; exit code 0 only when none failed.
+#
+#   sh scripts/test.sh          every tier
+#   sh scripts/test.sh check    linters and types only
+#   sh scripts/test.sh unit     without practice nodes
+#   sh scripts/test.sh lab      practice nodes only
+set -u
+cd "$(dirname "$0")/.." || exit 2
+
+only=${1:-all}
+bin=$PWD/.venv/bin
+results=.cache/test-results
+passed=0 failed=0 skipped=0
+summary=''
+
+note() {
+    summary="$summary
+$(printf '%-22s %s' "$1" "$2")"
+}
+
+title() { printf '\n======== %s ========\n' "$1"; }
+
+# A linter or a Molecule scenario counts as one test.
+check() {
+    name=$1
+    shift
+    title "$name"
+    if "$@"; then
+        passed=$((passed + 1))
+        note "$name" "passed"
+    else
+        failed=$((failed + 1))
+        note "$name" "FAILED: $*"
+    fi
+}
+
+leave_out() {
+    title "$1"
+    printf 'LEFT OUT: %s\n' "$2"
+    skipped=$((skipped + 1))
+    note "$1" "LEFT OUT: $2"
+}
+
+# One pytest run; its own counts come from the JUnit file. A run without a result is a failure, and
+# so is one without tests.
+tier() {
+    name=$1
+    shift
+    title "$name"
+    report=$results/$name.xml
+    rm -f "$report"
+    code=0
+    "$@" "--junit-xml=$report" || code=$?
+    counts=$("$bin/python" scripts/junit_counts.py "$report" "$code") || counts='0 1 0'
+    # shellcheck disable=SC2086 # three numbers
+    set -- $counts
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+    note "$name" "$1 passed, $2 failed, $3 skipped"
+}
+
+wants() { [ "$only" = all ] || [ "$only" = "$1" ]; }
+
+has_tests() { [ -n "$(find "$1" -name 'test_*.py' 2>/dev/null | head -n 1)" ]; }
+
+SETUP_LAB=$(case $only in check | unit) echo 0 ;; *) echo "${SETUP_LAB:-1}" ;; esac)
+export SETUP_LAB
+sh scripts/setup.sh || exit $?
+PATH=$bin:$PATH
+export PATH
+mkdir -p "$results"
+started=$(date +%s)
+
+if wants check; then
+    check ruff ruff check .
+    check format ruff format --check .
+    check mypy mypy
+    check docs python scripts/docs.py --check
+    if [ -n "$(find roles playbooks -name '*.yml' 2>/dev/null | head -n 1)" ]; then
+        check ansible-lint ansible-lint --offline
+    else
+        leave_out ansible-lint "there are no roles and no playbooks"
+    fi
+fi
+
+if wants unit; then
+    for folder in unit contracts data; do
+        if has_tests "tests/$folder"; then
+            tier "$folder" pytest -q "tests/$folder" -m "not lab and not vm"
+        else
+            leave_out "$folder" "there are no tests in tests/$folder"
+        fi
+    done
+fi
+
+if wants lab; then
+    if [ "$(id -u)" = 0 ]; then
+        as_root=
+    else
+        as_root="sudo -n --preserve-env=PATH,HFPROV_LAB_DIR"
+    fi
+    # shellcheck disable=SC2086 # words of a command
+    if reason=$($as_root "$bin/python" -m hfprov.lab check 2>&1); then
+        tier lab $as_root "$bin/pytest" -q -m lab tests/lab tests/contracts tests/unit
+        for scenario in molecule/*/converge.yml; do
+            [ -e "$scenario" ] || { leave_out molecule "there are no scenarios"; continue; }
+            name=$(basename "$(dirname "$scenario")")
+            check "molecule-$name" $as_root "$bin/molecule" test --scenario-name "$name"
+        done
+    else
+        leave_out lab "$(echo "$reason" | head -n 2 | tr '\n' ' ')"
+        leave_out molecule "needs practice nodes, as above"
+    fi
+fi
+
+printf '\n======== summary (%s s) ========%s\n' "$(($(date +%s) - started))" "$summary"
+printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
