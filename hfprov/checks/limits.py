@@ -7,7 +7,7 @@ the accelerators away from running containers (NVIDIA container toolkit, issue 4
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Facts, check

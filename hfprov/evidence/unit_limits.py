@@ -1,4 +1,4 @@
-"""Limits that systemd holds for what it starts: by default, and for named units; logind's RemoveIPC.
+"""Limits that systemd holds for what it starts, by default and for named units; and RemoveIPC.
 
 The variable ``limits_services`` names the units, without the suffix ``.service``.
 """
