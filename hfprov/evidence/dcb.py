@@ -1,7 +1,7 @@
 """``dcb`` of iproute2: priority flow control, DSCP maps, ETS, buffers, trust; text and JSON.
 
-Written from the sources of iproute2 (dcb/dcb_*.c); no recorded output was at hand. ``dcb`` prints no
-name of a device: the command line had it. Ask for numbers (``-N``) and JSON (``-j``).
+Written from the sources of iproute2 (dcb/dcb_*.c); no recorded output was at hand. ``dcb`` prints
+no name of a device: the command line had it. Ask for numbers (``-N``) and JSON (``-j``).
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _facts(
     pfc = arrays.get("prio-pfc")
     tsa = arrays.get("tc-tsa")
     dscp = arrays.get("dscp-prio")
-    if pfc is not None and len(pfc) != 8:  # noqa: PLR2004 - 802.1Q has eight priorities
+    if pfc is not None and len(pfc) != 8:
         raise NotUnderstoodError(f"dcb: 'prio-pfc' has {len(pfc)} priorities instead of 8.")
     willing = singles.get("willing")
     return Dcb(
@@ -195,7 +195,7 @@ def _json_array(node: Node) -> dict[str, str]:
         if isinstance(item.value, list):
             pair = [str(part.value).strip().lstrip(":") for part in item.items()]
             pair = [part for part in pair if part]
-            if len(pair) != 2:  # noqa: PLR2004 - a pair
+            if len(pair) != 2:
                 raise item.wrong("a pair")
             found[pair[0]] = pair[1]
         elif isinstance(item.value, bool):

@@ -87,7 +87,7 @@ def parse(text: str) -> Devlink:
     if node.has("info"):
         return Devlink(info=tuple(_info(*pair) for pair in node.need("info").entries()))
     if node.has("health"):
-        entries = [pair for pair in node.need("health").entries()]
+        entries = node.need("health").entries()
         return Devlink(
             health=tuple(_reporter(name, item) for name, node in entries for item in node.objects())
         )

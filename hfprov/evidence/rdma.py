@@ -6,7 +6,7 @@ Also ``show_counters`` (one port's hardware counters) and Huawei's ``hiroce3 gid
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hfprov.errors import NotUnderstoodError
@@ -107,8 +107,10 @@ _LINK = re.compile(
 )
 _DEVICE = re.compile(r"(?P<index>[0-9]{1,6}): (?P<name>\S+): (?P<rest>.*)")
 _RESOURCE = re.compile(r"(?:ifindex|dev|link) .*")
-_SYSTEM = re.compile(r"netns (?P<netns>\S+)(?: .*)?")
-_COUNTERS_HEAD = re.compile(r"Port (?P<port>[0-9]{1,3}) hw counters:")
+_SYSTEM = re.compile(r"netns \S+(?: .*)?")
+_COUNTERS_HEAD = re.compile(r"Port (?P<port>[0-9]{1,3}) (?:hw )?counters:")
+_LABELS = frozenset({"cntn", "qp-type", "pid", "comm"})
+"""What ``rdma statistic qp`` says of a counter, beside its values."""
 _COUNTER = re.compile(r"(?P<name>[A-Za-z]\w*): (?P<value>[0-9]{1,20})")
 
 
@@ -125,30 +127,33 @@ def parse(text: str) -> Facts:
     if not lines:
         raise empty("rdma")
     first = lines[0][1]
-    system = _SYSTEM.fullmatch(first)
     if is_hiroce_head(first):
         return parse_gids(text)
-    if _COUNTERS_HEAD.fullmatch(first):
-        return _shown_counters(lines)
-    if system is not None:
-        words = _words(lines[0][0], first)
-        fork = words.get("copy-on-fork")
-        return RdmaSystem(system["netns"], None if fork is None else on_off(fork, "rdma system"))
-    if _LINK.fullmatch(first):
-        return _links(lines)
-    if _DEVICE.fullmatch(first):
-        return _devices(lines)
-    if _RESOURCE.fullmatch(first):
-        return RdmaResources(tuple(_words(number, line) for number, line in lines))
+    for pattern, read in _FORMS:
+        if pattern.fullmatch(first):
+            return read(lines)
     raise NotUnderstoodError(f"rdma: '{excerpt(first)}' begins no form that is known.")
+
+
+def _system(lines: list[tuple[int, str]]) -> RdmaSystem:
+    words = _words(*lines[0])
+    fork = words.get("copy-on-fork")
+    return RdmaSystem(words["netns"], None if fork is None else on_off(fork, "rdma system"))
+
+
+def _resources(lines: list[tuple[int, str]]) -> RdmaResources:
+    return RdmaResources(tuple(_words(number, line) for number, line in lines))
 
 
 def _words(number: int, line: str) -> dict[str, str]:
     """``name value`` pairs; a name without a value means that the line was cut."""
+    # The name of a process comes last, and may have spaces of its own.
+    line, has_process, process = line.partition(" comm ")
     words = line.split()
     if len(words) % 2:
         raise not_understood("rdma", number, line, f"whole: '{words[-1][:40]}' has no value")
-    return dict(zip(words[::2], words[1::2], strict=True))
+    found = dict(zip(words[::2], words[1::2], strict=True))
+    return {**found, "comm": process.strip()} if has_process else found
 
 
 def _links(lines: list[tuple[int, str]]) -> Facts:
@@ -164,7 +169,11 @@ def _links(lines: list[tuple[int, str]]) -> Facts:
         if "state" in words and "lqpn" not in words:
             links.append(_link(device, port, words, f"rdma link: line {number}"))
         elif any(value.isdecimal() for value in words.values()) and "lqpn" not in words:
-            counters = {key: integer(value, f"rdma: '{key}'") for key, value in words.items()}
+            counters = {
+                key: integer(value, f"rdma: '{key}'")
+                for key, value in words.items()
+                if key not in _LABELS
+            }
             ports.append(PortCounters(device, port, counters))
         else:
             resources.append({"link": f"{device}/{port}", **words})
@@ -228,6 +237,15 @@ def _shown_counters(lines: list[tuple[int, str]]) -> RdmaStatistics:
     if not all(port.counters for port in ports):
         raise NotUnderstoodError("show_counters: there is no counter below the heading.")
     return RdmaStatistics(tuple(ports))
+
+
+_FORMS: tuple[tuple[re.Pattern[str], Callable[[list[tuple[int, str]]], Facts]], ...] = (
+    (_COUNTERS_HEAD, _shown_counters),
+    (_SYSTEM, _system),
+    (_LINK, _links),
+    (_DEVICE, _devices),
+    (_RESOURCE, _resources),
+)
 
 
 def _from_json(text: str) -> Facts:

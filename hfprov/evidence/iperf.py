@@ -1,0 +1,224 @@
+"""``iperf3``: TCP and UDP throughput, from JSON (``-J``, ``--json-stream``) or text; and netperf.
+
+Rates in bit/s. A test that iperf calls failed is a result with ``error`` set; it has no throughput
+that may be used, whatever it measured before. For text see :mod:`hfprov.evidence.iperf_text`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.net_lines import Node, Pairs, json_value, starts_like_json
+from hfprov.evidence.text import excerpt
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """What one side sent or received in one direction, over all streams."""
+
+    bits_per_second: float
+    transferred_bytes: int | None
+    seconds: float
+    retransmits: int | None = None
+    jitter_ms: float | None = None
+    lost_packets: int | None = None
+    packets: int | None = None
+
+    @property
+    def loss_percent(self) -> float | None:
+        if self.lost_packets is None or not self.packets:
+            return None
+        return 100.0 * self.lost_packets / self.packets
+
+
+@dataclass(frozen=True, slots=True)
+class IperfResult:
+    """One run. ``sent`` is what the sender counted, ``received`` what really arrived."""
+
+    protocol: str
+    """``tcp`` or ``udp``."""
+    sent: Throughput | None
+    received: Throughput | None
+    streams: int | None
+    reverse: bool | None = None
+    """Whether the server sent (``-R``). None where not told."""
+    reverse_sent: Throughput | None = None
+    """The other direction of a ``--bidir`` run."""
+    reverse_received: Throughput | None = None
+    error: str | None = None
+    version: str | None = None
+    congestion_control: str | None = None
+    mean_rtt_us: float | None = None
+    max_rtt_us: float | None = None
+    cpu_local_percent: float | None = None
+    cpu_remote_percent: float | None = None
+    interval_bits_per_second: tuple[float, ...] = ()
+    """One value per reporting interval, warm-up (``-O``) left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetperfStream:
+    """One netperf run: throughput and the latencies of its histogram, in microseconds."""
+
+    test: str
+    bits_per_second: float
+    p50_us: float | None
+    p90_us: float | None
+    p99_us: float | None
+    max_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class NetperfResults:
+    """Several netperf runs as PerfKit Benchmarker stores them."""
+
+    streams: tuple[NetperfStream, ...]
+
+
+_MERGED = ("sum", "sum_sent", "sum_received")
+
+
+def _keep_repeats(pairs: Pairs) -> Any:
+    """iperf 3.7 to 3.9 wrote both directions of ``--bidir`` under the same keys."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found and key in _MERGED:
+            found[f"{key}_bidir_reverse"] = value
+        else:
+            found[key] = value
+    return found
+
+
+def parse(text: str) -> IperfResult | NetperfResults:
+    """Facts of one run. Raises NotUnderstoodError when no result is in the output."""
+    if not starts_like_json(text):
+        from hfprov.evidence.iperf_text import parse_text  # noqa: PLC0415 - needs the facts above
+
+        return parse_text(text)
+    if '"event":' in text[:200]:
+        return _stream(text)
+    document = json_value(text, pairs=_keep_repeats)
+    if isinstance(document, list):
+        from hfprov.evidence.iperf_text import parse_netperf  # noqa: PLC0415 - as above
+
+        return parse_netperf(Node(document, "netperf"))
+    return _result(Node(document, "iperf3"))
+
+
+def _stream(text: str) -> IperfResult:
+    """``--json-stream``: one JSON object per line, ``{"event": …, "data": …}``."""
+    parts: dict[str, Any] = {}
+    intervals: list[Any] = []
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        node = Node(json_value(line, pairs=_keep_repeats), "iperf3 --json-stream")
+        event = node.need("event").as_text()
+        data = node.members.get("data")
+        if event == "interval":
+            intervals.append(data)
+        elif event == "error":
+            parts["error"] = data
+        else:
+            parts[event] = data
+    return _result(Node({**parts, "intervals": intervals}, "iperf3 --json-stream"))
+
+
+def _result(node: Node) -> IperfResult:
+    start = node.get("start") or Node({}, f"{node.where}.start")
+    end = node.get("end") or Node({}, f"{node.where}.end")
+    test = start.get("test_start") or Node({}, f"{start.where}.test_start")
+    error = node.text("error")
+    udp = (test.text("protocol") or "").upper() == "UDP"
+    if not end.members and error is None:
+        raise NotUnderstoodError(f"{node.where}: there is neither a result ('end') nor an 'error'.")
+    sent, received = _directions(end, "", udp=udp)
+    if sent is None and received is None and error is None:
+        raise NotUnderstoodError(f"{end.where} has no sum of what was sent or received.")
+    reverse_sent, reverse_received = _directions(end, "_bidir_reverse", udp=udp)
+    rtts = _rtts(end)
+    cpu = end.get("cpu_utilization_percent")
+    reverse = test.int("reverse")
+    return IperfResult(
+        protocol="udp" if udp else "tcp",
+        sent=sent,
+        received=received,
+        streams=test.int("num_streams"),
+        reverse=None if reverse is None else reverse == 1,
+        reverse_sent=reverse_sent,
+        reverse_received=reverse_received,
+        error=excerpt(error, 300) if error else None,
+        version=start.text("version"),
+        congestion_control=end.text("sender_tcp_congestion"),
+        mean_rtt_us=sum(mean for mean, _ in rtts) / len(rtts) if rtts else None,
+        max_rtt_us=max(most for _, most in rtts) if rtts else None,
+        cpu_local_percent=cpu.float("host_total") if cpu else None,
+        cpu_remote_percent=cpu.float("remote_total") if cpu else None,
+        interval_bits_per_second=_intervals(node),
+    )
+
+
+def _directions(
+    end: Node, suffix: str, *, udp: bool
+) -> tuple[Throughput | None, Throughput | None]:
+    sent = end.get(f"sum_sent{suffix}")
+    received = end.get(f"sum_received{suffix}")
+    whole = end.get(f"sum{suffix}")
+    if sent is None and received is None and whole is not None:
+        # UDP before iperf 3.11: one sum, whose rate is the sender's and whose losses are not.
+        total = _throughput(whole)
+        return total, _less_losses(total) if udp else None
+    return (
+        _throughput(sent) if sent else None,
+        _throughput(received) if received else None,
+    )
+
+
+def _less_losses(sent: Throughput) -> Throughput | None:
+    """What arrived of a UDP stream whose losses are known; None when they are not."""
+    if sent.lost_packets is None or not sent.packets or sent.lost_packets > sent.packets:
+        return None
+    share = 1 - sent.lost_packets / sent.packets
+    return Throughput(
+        sent.bits_per_second * share,
+        None if sent.transferred_bytes is None else round(sent.transferred_bytes * share),
+        sent.seconds,
+        jitter_ms=sent.jitter_ms,
+        lost_packets=sent.lost_packets,
+        packets=sent.packets,
+    )
+
+
+def _throughput(node: Node) -> Throughput:
+    return Throughput(
+        bits_per_second=node.need("bits_per_second").as_float(),
+        transferred_bytes=node.int("bytes"),
+        seconds=node.need("seconds").as_float(),
+        retransmits=node.int("retransmits"),
+        jitter_ms=node.float("jitter_ms"),
+        lost_packets=node.int("lost_packets"),
+        packets=node.int("packets"),
+    )
+
+
+def _rtts(end: Node) -> list[tuple[float, float]]:
+    streams = end.get("streams")
+    found: list[tuple[float, float]] = []
+    for stream in streams.objects() if streams else []:
+        sender = stream.get("sender")
+        if sender is not None and sender.has("mean_rtt"):
+            mean = sender.need("mean_rtt").as_float()
+            found.append((mean, sender.float("max_rtt") or mean))
+    return found
+
+
+def _intervals(node: Node) -> tuple[float, ...]:
+    intervals = node.get("intervals")
+    found: list[float] = []
+    for item in intervals.objects() if intervals else []:
+        total = item.get("sum")
+        if total is not None and not total.bool("omitted"):
+            found.append(total.need("bits_per_second").as_float())
+    return tuple(found)
