@@ -4,6 +4,8 @@ Standard library only, any Python from 3.6. The argument is a JSON object: the s
 units, files and directories.
 """
 
+import glob
+import itertools
 import json
 import os
 import subprocess
@@ -56,7 +58,8 @@ def stale(asked, unit):
     if ("-x" in arguments_of(unit["MainPID"])) == asked["control_clock"]:
         yield "chronyd runs with the wrong right to set the clock."
     started = int(unit["ActiveEnterTimestamp"].lstrip("@") or 0)
-    for path in asked["files"]:
+    found = [glob.glob(os.path.join(path, "*.conf")) for path in asked["directories"]]
+    for path in sorted({*asked["files"], *itertools.chain(*found)}):
         if os.path.exists(path) and int(os.path.getmtime(path)) > started:
             yield "chronyd was started before '%s' was last written." % path
 
