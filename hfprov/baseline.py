@@ -16,6 +16,12 @@ class Value:
     value: Any
     origin: str
     """E.g. ``inventories/rack/group_vars/all.yml:4`` or ``roles/limits/defaults/main.yml:9``."""
+    secret: bool = False
+    """It was encrypted, or made from something that was: never printed, never recorded."""
+
+    def __repr__(self) -> str:
+        shown = "(secret)" if self.secret else repr(self.value)
+        return f"Value({shown}, origin={self.origin!r})"
 
 
 @dataclass(frozen=True, slots=True)

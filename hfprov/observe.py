@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hfprov import probe
+from hfprov.declare.connection import Connection
 from hfprov.errors import RemoteError
-from hfprov.inventory import Connection
 from hfprov.reading import Observation, Read
 from hfprov.remote import Output, run
 

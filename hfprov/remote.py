@@ -14,12 +14,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import fabric
 import paramiko
 
+from hfprov.declare.connection import Connection, JumpHost
 from hfprov.errors import RemoteError
-from hfprov.inventory import Connection, JumpHost
 
 STDERR_LIMIT = 16 * 1024
 _CHUNK = 64 * 1024
@@ -132,25 +133,33 @@ def _open(connection: Connection, clock: Deadline) -> Iterator[paramiko.Transpor
         ) from error
     except paramiko.AuthenticationException as error:
         raise RemoteError(
-            f"'{name}' refused user '{connection.user}': {error}.",
+            f"'{name}' refused the login{_as_user(connection)}: {str(error).rstrip('.')}.",
             hint="Check 'ansible_user' and 'ansible_ssh_private_key_file'.",
         ) from error
     except paramiko.SSHException as error:
         raise _ssh_error(connection, error) from error
     except TimeoutError as error:
         raise RemoteError(
-            f"'{name}' ({connection.address}:{connection.port}) did not answer within "
+            f"'{name}' ({_place(connection)}) did not answer within "
             f"{connection.connect_timeout:g} s."
         ) from error
     except (OSError, EOFError) as error:
         raise RemoteError(
-            f"'{name}' ({connection.address}:{connection.port}) cannot be reached: "
-            f"{_plain_reason(error)}."
+            f"'{name}' ({_place(connection)}) cannot be reached: {_plain_reason(error)}."
         ) from error
     finally:
         for hop in reversed(hops):
             with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
                 hop.close()
+
+
+def _place(connection: Connection) -> str:
+    port = "" if connection.port is None else f" port {connection.port}"
+    return f"{connection.address}{port}"
+
+
+def _as_user(connection: Connection) -> str:
+    return "" if connection.user is None else f" of user '{connection.user}'"
 
 
 def _plain_reason(error: Exception) -> str:
@@ -210,16 +219,19 @@ def _connection(
     for jump in target.jump:
         gateway = _connection(jump, clock, hops)
     timeout = min(target.connect_timeout, clock.left("connecting"))
-    kwargs = {
+    kwargs: dict[str, Any] = {
         "banner_timeout": timeout,
         "auth_timeout": timeout,
         "channel_timeout": timeout,
         "look_for_keys": not target.key_files,
+        "allow_agent": not target.identities_only,
     }
     if target.password is not None:
         kwargs["password"] = target.password
-    if target.key_files:
+    if len(target.key_files) == 1:
         kwargs["pkey"] = _private_key(target.key_files[0])
+    elif target.key_files:
+        kwargs["key_filename"] = [str(Path(path).expanduser()) for path in target.key_files]
     made = fabric.Connection(
         target.address,
         user=target.user,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hfprov.baseline import Baseline
+from hfprov.declare.connection import Connection
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence.identity import IDENTITY
-from hfprov.inventory import Connection
 from hfprov.judge import judge, outcome_of, reads_for, unreachable
 from hfprov.observe import AT_ONCE, HOST_DEADLINE, Answer, observe_many
 from hfprov.reading import Observation, Read

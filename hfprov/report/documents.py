@@ -8,27 +8,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from hfprov.baseline import Baseline
+from hfprov.catalogue.explanations import Explanation
 from hfprov.checks.registry import Check
-from hfprov.converge import Plan, Report
+from hfprov.converge import Plan
 from hfprov.errors import ExitCode
 from hfprov.judge import find_check
+from hfprov.operate import Operation
+from hfprov.record.model import HistoryEntry, HostView, RunInfo
+from hfprov.record.views import RunView
 from hfprov.sweep import HostVerdicts
 from hfprov.verdict import Outcome, Verdict, badness
 
 Document = dict[str, Any]
-
-
-def exit_code_for(views: Iterable[HostVerdicts]) -> ExitCode:
-    """The exit code that hosts deserve. Warnings are good enough; nothing at all is not."""
-    outcomes = {view.outcome for view in views}
-    if not outcomes:
-        return ExitCode.NOTHING
-    if Outcome.UNKNOWN in outcomes:
-        return ExitCode.UNKNOWN
-    return ExitCode.BAD if Outcome.FAIL in outcomes else ExitCode.GOOD
 
 
 def verdict_document(verdict: Verdict) -> Document:
@@ -82,21 +77,26 @@ def sweep_document(
     }
 
 
-def converge_document(
-    command: str,
-    run: str,
-    views: Mapping[str, HostVerdicts],
-    code: ExitCode,
-    plan: Plan,
-    report: Report,
-) -> Document:
-    """A sweep document of the final state, with what was planned and what came of it."""
-    document = sweep_document(command, run, views, code)
-    document["schema"] = "hfprov.converge/1"
-    document["plan"] = plan_document(plan)
-    document["failed"] = dict(report.failed)
-    document["not_attempted"] = list(report.not_attempted)
-    document["stopped"] = report.stopped
+def operation_document(command: str, done: Operation) -> Document:
+    """What a command did: a sweep document of the final state, with plan and outcome if any."""
+    document = sweep_document(command, done.run, done.views, done.code)
+    if done.plan is not None and done.report is not None:
+        document["schema"] = "hfprov.converge/1"
+        document["plan"] = plan_document(done.plan)
+        document["failed"] = dict(done.report.failed)
+        document["not_attempted"] = list(done.report.not_attempted)
+        document["stopped"] = done.report.stopped
+    return document
+
+
+def certify_document(done: Operation) -> Document:
+    """Who got a certificate, and what stands between the others and theirs."""
+    document = sweep_document("certify", done.run, done.views, done.code)
+    document["schema"] = "hfprov.certify/1"
+    document["certificates"] = dict(done.certificates)
+    document["blockers"] = {
+        host: [asdict(one) for one in found] for host, found in done.blockers.items()
+    }
     return document
 
 
@@ -116,4 +116,96 @@ def baseline_document(baseline: Baseline, table: Iterable[Mapping[str, Any]]) ->
         "roles": list(baseline.roles),
         "digest": baseline.digest,
         "variables": [dict(row) for row in table],
+    }
+
+
+def explanation_document(check: Check, text: Explanation) -> Document:
+    return {
+        "schema": "hfprov.explanation/1",
+        "check": check.id,
+        "role": check.role,
+        "impact": check.impact.value,
+        "judges": list(check.judges),
+        **text.model_dump(mode="json"),
+    }
+
+
+def run_info_document(info: RunInfo) -> Document:
+    return {
+        "run": info.id,
+        "command": info.command,
+        "argv": list(info.argv),
+        "controller": info.controller,
+        "version": info.version,
+        "started_at": info.started_at.isoformat(),
+        "ended_at": info.ended_at.isoformat() if info.ended_at else None,
+        "status": info.status.value,
+        "exit_code": info.exit_code,
+        "host_count": info.host_count,
+    }
+
+
+def runs_document(found: Iterable[RunInfo]) -> Document:
+    return {"schema": "hfprov.runs/1", "runs": [run_info_document(info) for info in found]}
+
+
+def run_document(view: RunView) -> Document:
+    """One recorded run: hosts with the verdicts of each phase, changes, events."""
+    return {
+        "schema": "hfprov.run/1",
+        **run_info_document(view.info),
+        "hosts": [_recorded_host(one) for one in view.hosts()],
+        "changes": [
+            {
+                "host": host,
+                "role": one.role,
+                "task": one.task,
+                "action": one.action,
+                "ending": one.item,
+                "diff": one.diff,
+                "at": one.at.isoformat() if one.at else None,
+            }
+            for host, one in view.changes()
+        ],
+        "events": [
+            {"at": one.at.isoformat(), "kind": one.kind, "message": one.message, "host": one.host}
+            for one in view.events()
+        ],
+    }
+
+
+def _recorded_host(one: HostView) -> Document:
+    return {
+        "host": one.host,
+        "state": one.state.value,
+        "reason": one.reason,
+        "baseline": one.baseline_digest,
+        "phases": {
+            phase: {
+                "at": judged.at.isoformat(),
+                "outcome": judged.summary.outcome.value,
+                "reason": judged.reason,
+                "verdicts": [verdict_document(verdict) for verdict in judged.verdicts],
+            }
+            for phase, judged in one.judged.items()
+        },
+    }
+
+
+def history_document(host: str, entries: Iterable[HistoryEntry]) -> Document:
+    return {
+        "schema": "hfprov.history/1",
+        "host": host,
+        "runs": [
+            {
+                "run": one.run,
+                "command": one.command,
+                "started_at": one.started_at.isoformat(),
+                "status": one.status.value,
+                "state": one.state.value,
+                "reason": one.reason,
+                "phases": {phase: found.outcome.value for phase, found in one.phases.items()},
+            }
+            for one in entries
+        ],
     }

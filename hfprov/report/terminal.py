@@ -15,8 +15,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hfprov.catalogue.explanations import Explanation
+from hfprov.checks.registry import Check
 from hfprov.converge import Plan, Report
 from hfprov.evidence.text import clean
+from hfprov.operate import Operation
+from hfprov.record.model import HistoryEntry, RunInfo
+from hfprov.record.views import RunView
 from hfprov.report.documents import summary
 from hfprov.sweep import HostVerdicts
 from hfprov.verdict import Outcome, Verdict, badness
@@ -52,6 +57,13 @@ def outcome_text(outcome: Outcome) -> Text:
     return Text(outcome.value, style=STYLES[outcome])
 
 
+_WORTH_SHOWING = (Outcome.WARN, Outcome.FAIL, Outcome.UNKNOWN)
+
+
+def _worst_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    return sorted(verdicts, key=lambda one: -badness(one.outcome))
+
+
 def print_views(views: Mapping[str, HostVerdicts], *, verbose: bool = False) -> None:
     """Every host with its outcome; below it what is not a pass (everything, when ``verbose``)."""
     out = console()
@@ -63,8 +75,8 @@ def print_views(views: Mapping[str, HostVerdicts], *, verbose: bool = False) -> 
             if view.hint:
                 out.print(Text(f"  {safe(view.hint)}", style="dim"))
             continue
-        for verdict in sorted(view.verdicts, key=lambda one: -badness(one.outcome)):
-            if verbose or verdict.outcome in (Outcome.WARN, Outcome.FAIL, Outcome.UNKNOWN):
+        for verdict in _worst_first(view.verdicts):
+            if verbose or verdict.outcome in _WORTH_SHOWING:
                 out.print(verdict_line(verdict))
     counts = summary(views.values())
     out.print(Text("  ".join(f"{name}: {number}" for name, number in counts.items())))
@@ -121,32 +133,102 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     out.print(table)
 
 
-class Progress:
-    """Progress on stderr: one live line on a terminal, plain lines otherwise, or none."""
+def print_certified(done: Operation) -> None:
+    """Who got a certificate until when; what blocks the others, and what to do first."""
+    out = console()
+    for host in done.views:
+        issued = done.certificates.get(host)
+        if issued:
+            out.print(
+                Text(host, style="bold"),
+                Text("certified", style="green"),
+                Text(f"until {issued['expires_at']} ({issued['profile']}, {issued['id']})"),
+            )
+            continue
+        out.print(Text(host, style="bold"), Text("not certified", style="red"))
+        for one in done.blockers[host]:
+            what = f"{one.check} {one.subject}".strip()
+            out.print(Text(f"  {one.outcome:<8}{safe(what)} - {safe(one.reason)}"))
+            if one.remedy:
+                out.print(Text(f"          {safe(one.remedy)}", style="dim"))
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self._quiet = quiet
-        self._live = sys.stderr.isatty()
-        self._out = console(sys.stderr)
 
-    def say(self, text: str, *, style: str = "") -> None:
-        if not self._quiet:
-            self._clear()
-            self._out.print(Text(safe(text), style=style))
+def print_runs(found: Iterable[RunInfo]) -> None:
+    columns = ("run", "command", "started", "status", "exit", "hosts")
+    print_table(
+        columns,
+        [
+            (
+                one.id,
+                one.command,
+                f"{one.started_at:%Y-%m-%d %H:%M:%S}",
+                one.status.value,
+                "-" if one.exit_code is None else one.exit_code,
+                one.host_count,
+            )
+            for one in found
+        ],
+    )
 
-    def count(self, what: str, done: int, total: int, last: str = "") -> None:
-        """``done`` of ``total``; the last one by name on a live terminal."""
-        if self._quiet:
-            return
-        if self._live:
-            sys.stderr.write(f"\r\x1b[2K{what} {done}/{total} {safe(last)[:60]}")
-            if done >= total:
-                self._clear()
-            sys.stderr.flush()
-        elif done == total or done % max(1, total // 4) == 0:
-            self._out.print(Text(f"{what} {done}/{total}"))
 
-    def _clear(self) -> None:
-        if self._live:
-            sys.stderr.write("\r\x1b[2K")
-            sys.stderr.flush()
+def print_run(view: RunView, *, verbose: bool) -> None:
+    """A recorded run: hosts with their latest verdicts, changes and events."""
+    out = console()
+    info = view.info
+    ending = "" if info.exit_code is None else f", exit code {info.exit_code}"
+    out.print(Text(f"{info.id} {info.command}: {info.status.value}{ending}", style="bold"))
+    for one in view.hosts():
+        line = Text(f"{one.host} {one.state.value}")
+        if one.latest:
+            line.append(" ").append_text(outcome_text(one.latest.summary.outcome))
+        out.print(line)
+        if one.reason:
+            out.print(Text(f"  {safe(one.reason)}"))
+        for verdict in _worst_first(one.latest.verdicts if one.latest else ()):
+            if verbose or verdict.outcome in _WORTH_SHOWING:
+                out.print(verdict_line(verdict))
+    for host, change in view.changes():
+        out.print(Text(f"{host}: {change.item}: {safe(change.role)}: {safe(change.task)}"))
+    for event in view.events():
+        about = f"{event.host}: " if event.host else ""
+        out.print(Text(f"{event.at:%H:%M:%S} {about}{safe(event.message)}", style="dim"))
+
+
+def print_history(entries: Iterable[HistoryEntry]) -> None:
+    columns = ("run", "command", "started", "state", "verdicts")
+    rows = []
+    for one in entries:
+        phases = ", ".join(f"{name}: {found.outcome.value}" for name, found in one.phases.items())
+        rows.append(
+            (one.run, one.command, f"{one.started_at:%Y-%m-%d %H:%M}", one.state.value, phases)
+        )
+    print_table(columns, rows)
+
+
+def print_explanation(check: Check, text: Explanation) -> None:
+    out = console()
+    out.print(Text(f"{check.id}: {text.title}", style="bold"))
+    out.print(Text(f"\n{text.means.strip()}\n"))
+    out.print(Text("Likely causes", style="bold"))
+    for number, cause in enumerate(text.causes, start=1):
+        out.print(Text(f"  {number}. {cause}"))
+    out.print(Text("\nWhat to do", style="bold"))
+    for number, step in enumerate(text.remedy, start=1):
+        out.print(Text(f"  {number}. {step}"))
+    repaired = f"the role '{check.role}'" if check.role else "a person"
+    out.print(Text(f"\nRepaired by {repaired}; a repair costs: {check.impact.value}.", style="dim"))
+    if text.source:
+        out.print(Text(f"Source: {text.source}", style="dim"))
+
+
+def print_facts(facts: Any, depth: int = 0) -> None:
+    """Facts as an indented list, one value per line."""
+    indent = "  " * depth
+    pairs = facts.items() if isinstance(facts, dict) else enumerate(facts)
+    for key, value in pairs:
+        label = f"{indent}{safe(key)}" if isinstance(facts, dict) else f"{indent}-"
+        if isinstance(value, (dict, list)) and value:
+            sys.stdout.write(f"{label}:\n")
+            print_facts(value, depth + 1)
+        else:
+            sys.stdout.write(f"{label}: {safe(value)}\n")

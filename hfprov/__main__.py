@@ -1,0 +1,5 @@
+"""``python -m hfprov`` is the same as ``hfprov``."""
+
+from hfprov.cli.app import main
+
+main()

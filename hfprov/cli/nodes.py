@@ -1,0 +1,206 @@
+"""Commands that contact nodes, and the baseline that nodes are held against."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hfprov.cli.options import (
+    AskBecomeOption,
+    AtOnceOption,
+    DbOption,
+    DeadlineOption,
+    InventoryOption,
+    JsonOption,
+    LimitOption,
+    Site,
+    VaultOption,
+    command_line,
+    open_record,
+    open_site,
+    selection,
+)
+from hfprov.errors import UsageError
+
+if TYPE_CHECKING:
+    from hfprov.operate import Operation, Policy
+
+WavesOption = Annotated[
+    str, typer.Option("--waves", help="Sizes of the waves; the last one repeats.")
+]
+BudgetOption = Annotated[
+    str, typer.Option("--max-failures", help="Hosts that may fail before the rollout stops.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(baseline)
+    app.command()(provision)
+    app.command()(drift)
+    app.command()(certify)
+
+
+def baseline(
+    host: Annotated[str, typer.Argument(help="A host of the inventory.")],
+    inventory: InventoryOption = None,
+    vault_password_file: VaultOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print a host's baseline: each value, its origin, its reason, and how it is read back."""
+    from hfprov.report.documents import baseline_document
+    from hfprov.report.golden import golden_table
+    from hfprov.report.terminal import print_json, print_table
+
+    site = open_site(selection(inventory, host, vault_password_file))
+    if len(site.fleet.baselines) != 1:
+        raise UsageError(f"'{host}' names {len(site.fleet.baselines)} hosts.", hint="Name one.")
+    [one] = site.fleet.baselines.values()
+    rows = golden_table(one)
+    if as_json:
+        print_json(baseline_document(one, rows))
+        return
+    columns = ("variable", "value", "origin", "reason", "read back by")
+    print_table(columns, [[row[name] for name in columns] for row in rows])
+
+
+def provision(
+    inventory: InventoryOption = None,
+    limit: LimitOption = None,
+    full: Annotated[bool, typer.Option("--full", help="Run every role on every host.")] = False,
+    waves: WavesOption = "1,10%,100%",
+    max_failures: BudgetOption = "10%",
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    vault_password_file: VaultOption = None,
+    ask_become_pass: AskBecomeOption = False,
+    at_once: AtOnceOption = 64,
+    deadline: DeadlineOption = 90.0,
+) -> int:
+    """Bring hosts to their baseline: observe, run the roles that are needed, observe again."""
+    from hfprov.operate import Policy
+
+    chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
+    site = open_site(chosen, at_once=at_once, deadline=deadline)
+    policy = Policy(tuple(waves.split(",")), max_failures, everything=full)
+    return _converge("provision", site, policy, db, as_json=as_json)
+
+
+def drift(
+    inventory: InventoryOption = None,
+    limit: LimitOption = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Repair what a role can repair.")
+    ] = False,
+    only: Annotated[
+        str, typer.Option("--only", help="Costliest repair allowed: safe, restart or reboot.")
+    ] = "restart",
+    waves: WavesOption = "1,10%,100%",
+    max_failures: BudgetOption = "10%",
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show passes too.")] = False,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    vault_password_file: VaultOption = None,
+    ask_become_pass: AskBecomeOption = False,
+    at_once: AtOnceOption = 64,
+    deadline: DeadlineOption = 90.0,
+) -> int:
+    """Say what is different from the baseline on which host. Changes nothing without --repair."""
+    from hfprov import operate
+    from hfprov.report.progress import Shown
+    from hfprov.rollout import LEVELS
+
+    if only not in LEVELS:
+        raise UsageError(f"'{only}' is no kind of repair.", hint=f"One of: {', '.join(LEVELS)}.")
+    chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
+    site = open_site(chosen, at_once=at_once, deadline=deadline)
+    if repair:
+        policy = operate.Policy(tuple(waves.split(",")), max_failures, allowed=only)
+        return _converge("drift", site, policy, db, as_json=as_json, verbose=verbose)
+    with (
+        open_record(db) as record,
+        record.start_run(
+            "drift", command_line(), site.fleet.baselines, secrets=site.secrets
+        ) as log,
+    ):
+        shown = Shown(len(site.fleet.baselines), quiet=as_json)
+        done = operate.drift(record, site.fleet, log, shown)
+        log.finish(int(done.code))
+    return _print("drift", done, as_json=as_json, verbose=verbose)
+
+
+def certify(
+    inventory: InventoryOption = None,
+    limit: LimitOption = None,
+    profile: Annotated[
+        str, typer.Option("--profile", help="What must have been proven.")
+    ] = "quick",
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    vault_password_file: VaultOption = None,
+    ask_become_pass: AskBecomeOption = False,
+    at_once: AtOnceOption = 64,
+    deadline: DeadlineOption = 90.0,
+) -> int:
+    """Observe hosts now, and certify those that have proven all that the profile asks for."""
+    from hfprov import operate
+    from hfprov.catalogue.profiles import find_profile
+    from hfprov.report.documents import certify_document
+    from hfprov.report.progress import Shown
+    from hfprov.report.terminal import print_certified, print_json
+
+    wanted = find_profile(profile)
+    chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
+    site = open_site(chosen, at_once=at_once, deadline=deadline)
+    with (
+        open_record(db) as record,
+        record.start_run(
+            "certify", command_line(), site.fleet.baselines, secrets=site.secrets
+        ) as log,
+    ):
+        shown = Shown(len(site.fleet.baselines), quiet=as_json)
+        done = operate.certify(record, site.fleet, log, (profile, wanted), shown)
+        log.finish(int(done.code))
+    if as_json:
+        print_json(certify_document(done))
+    else:
+        print_certified(done)
+    return int(done.code)
+
+
+def _converge(
+    command: str,
+    site: Site,
+    policy: Policy,
+    db: str | None,
+    *,
+    as_json: bool,
+    verbose: bool = False,
+) -> int:
+    from hfprov.operate import bring_to_baseline
+    from hfprov.report.progress import Shown
+    from hfprov.report.terminal import print_plan
+
+    with (
+        open_record(db) as record,
+        record.start_run(
+            command, command_line(), site.fleet.baselines, secrets=site.secrets
+        ) as log,
+    ):
+        shown = Shown(len(site.fleet.baselines), quiet=as_json)
+        done = bring_to_baseline(record, site.fleet, site.tools, log, policy, shown, print_plan)
+        log.finish(int(done.code))
+    return _print(command, done, as_json=as_json, verbose=verbose)
+
+
+def _print(command: str, done: Operation, *, as_json: bool, verbose: bool) -> int:
+    from hfprov.report.documents import operation_document
+    from hfprov.report.terminal import print_json, print_report, print_views
+
+    if as_json:
+        print_json(operation_document(command, done))
+    else:
+        if done.report is not None:
+            print_report(done.report)
+        print_views(done.views, verbose=verbose)
+    return int(done.code)

@@ -1,0 +1,159 @@
+"""Options that several commands share, and what they open: inventory, baselines, record."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hfprov import paths
+from hfprov.errors import NoHostsError, UsageError
+
+if TYPE_CHECKING:
+    from hfprov.converge import Tools
+    from hfprov.record.store import Record
+    from hfprov.sweep import Fleet
+
+InventoryOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--inventory", "-i", envvar="HFPROV_INVENTORY", help="Ansible inventory; may be repeated."
+    ),
+]
+LimitOption = Annotated[
+    str | None, typer.Option("--limit", "-l", help="Only these hosts or groups (Ansible pattern).")
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document instead of text.")
+]
+DbOption = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        envvar="HFPROV_DB",
+        help="The record: a file, or a PostgreSQL URL. Default: $XDG_STATE_HOME/hfprov/record.db.",
+    ),
+]
+VaultOption = Annotated[
+    list[Path] | None,
+    typer.Option("--vault-password-file", help="File with a vault password; may be repeated."),
+]
+AskBecomeOption = Annotated[
+    bool, typer.Option("--ask-become-pass", "-K", help="Ask for the sudo password.")
+]
+AtOnceOption = Annotated[
+    int, typer.Option("--at-once", min=1, max=1000, help="Hosts observed at the same time.")
+]
+DeadlineOption = Annotated[
+    float, typer.Option("--deadline", min=1, help="Seconds for observing one host, in all.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which hosts a command is about, as the command line says it."""
+
+    inventory: tuple[Path, ...]
+    limit: str | None = None
+    vault_password_files: tuple[Path, ...] = ()
+    become_password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """An inventory, resolved and validated: hosts, baselines, connections."""
+
+    fleet: Fleet
+    tools: Tools
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+def selection(
+    inventory: list[Path] | None,
+    limit: str | None,
+    vault: list[Path] | None = None,
+    *,
+    ask_become_pass: bool = False,
+) -> Selection:
+    if not inventory:
+        raise UsageError(
+            "No inventory was given.",
+            hint="Give one with '-i PATH', or set HFPROV_INVENTORY.",
+        )
+    password = None
+    if ask_become_pass:
+        password = typer.prompt("sudo password", hide_input=True, err=True)
+    return Selection(tuple(inventory), limit, tuple(vault or ()), password)
+
+
+def open_site(chosen: Selection, *, at_once: int = 64, deadline: float = 90.0) -> Site:
+    """Read the inventory and resolve every baseline. Contacts nothing; raises on any problem."""
+    from dataclasses import replace
+
+    from hfprov.converge import Tools
+    from hfprov.inventory import load
+    from hfprov.resolve import resolve
+    from hfprov.sweep import Fleet
+
+    inventory = load(
+        chosen.inventory, limit=chosen.limit, vault_password_files=chosen.vault_password_files
+    )
+    if not inventory.hosts:
+        raise NoHostsError("The inventory has no hosts.", hint="Add hosts to it.")
+    for warning in inventory.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    baselines = resolve(inventory)
+    connections = {host.name: host.connection for host in inventory.hosts}
+    if chosen.become_password is not None:
+        connections = {
+            name: replace(one, become_password=chosen.become_password)
+            for name, one in connections.items()
+        }
+    fleet = Fleet(baselines, connections, at_once=at_once, deadline=deadline)
+    tools = Tools(
+        inventory=chosen.inventory,
+        playbook=inventory.playbook,
+        config=paths.ansible_config(),
+        roles_path=paths.roles_dir(),
+        vault_password_files=chosen.vault_password_files,
+        become_password=chosen.become_password,
+    )
+    return Site(fleet, tools, _secrets(fleet))
+
+
+def _secrets(fleet: Fleet) -> tuple[str, ...]:
+    """Every secret of the inventory that must not reach the record."""
+    found: set[str] = set()
+    for connection in fleet.connections.values():
+        found.update(one for one in (connection.password, connection.become_password) if one)
+    for baseline in fleet.baselines.values():
+        found.update(str(one.value) for one in baseline.values.values() if one.secret)
+    return tuple(found)
+
+
+def default_db() -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(state) / "hfprov" / "record.db"
+
+
+@contextlib.contextmanager
+def open_record(db: str | None, *, create: bool = True) -> Iterator[Record]:
+    """The record, opened; upgraded first if an older version wrote it."""
+    from hfprov.record.store import Record
+
+    where = db or str(default_db())
+    if create and "://" not in where:
+        Path(where).expanduser().parent.mkdir(parents=True, exist_ok=True)
+    with Record.open(where, create=create) as record:
+        yield record
+
+
+def command_line() -> list[str]:
+    """What was typed, for the record. Options never carry secrets: passwords are asked for."""
+    return [Path(sys.argv[0]).name, *sys.argv[1:]]

@@ -1,0 +1,152 @@
+"""Commands that read the record: runs, show, history, evidence, judge, forget, unlock."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hfprov.cli.options import DbOption, JsonOption, open_record
+from hfprov.errors import UsageError
+
+RunArgument = Annotated[
+    str, typer.Argument(help="A run: its id, the beginning or end of it, or 'last'.")
+]
+HostArgument = Annotated[str, typer.Argument(help="A host by its inventory name.")]
+
+
+def register(app: typer.Typer) -> None:
+    for one in (runs, show, history, evidence, judge, forget, unlock):
+        app.command()(one)
+
+
+def runs(
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1)] = 20,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the runs in the record, newest first."""
+    from hfprov.report.documents import runs_document
+    from hfprov.report.terminal import print_json, print_runs
+
+    with open_record(db, create=False) as record:
+        found = record.runs(limit)
+    if as_json:
+        print_json(runs_document(found))
+    else:
+        print_runs(found)
+
+
+def show(
+    run: RunArgument = "last",
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show passes too.")] = False,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show one run: each host's state and verdicts, what was changed, what happened."""
+    from hfprov.report.documents import run_document
+    from hfprov.report.terminal import print_json, print_run
+
+    with open_record(db, create=False) as record:
+        view = record.run(run)
+        if as_json:
+            print_json(run_document(view))
+        else:
+            print_run(view, verbose=verbose)
+
+
+def history(
+    host: HostArgument,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1)] = 20,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what every run found of one host, newest first."""
+    from hfprov.report.documents import history_document
+    from hfprov.report.terminal import print_history, print_json
+
+    with open_record(db, create=False) as record:
+        entries = record.history(host, limit)
+    if not entries:
+        raise UsageError(
+            f"The record knows no host '{host}'.", hint="'hfprov runs' lists the runs."
+        )
+    if as_json:
+        print_json(history_document(host, entries))
+    else:
+        print_history(entries)
+
+
+def evidence(
+    run: RunArgument,
+    host: HostArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write to a file instead of stdout.")
+    ] = None,
+    db: DbOption = None,
+) -> None:
+    """Write what a host answered in a run, with the baseline it was held against, as JSON."""
+    from hfprov.rejudge import evidence_document
+
+    with open_record(db, create=False) as record:
+        text = json.dumps(evidence_document(record, run, host), ensure_ascii=False) + "\n"
+    if output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"'{output}' cannot be written: {error.strerror}.") from error
+
+
+def judge(
+    evidence: Annotated[Path, typer.Option("--evidence", help="A file of 'hfprov evidence'.")],
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show passes too.")] = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Judge recorded evidence again, offline. Contacts nothing and records nothing."""
+    from hfprov.operate import exit_code_for
+    from hfprov.rejudge import rejudge
+    from hfprov.report.documents import sweep_document
+    from hfprov.report.terminal import print_json, print_views
+
+    try:
+        document = json.loads(evidence.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"'{evidence}' cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"'{evidence}' is not a JSON document: {error}.") from error
+    if not isinstance(document, dict):
+        raise UsageError(f"'{evidence}' is not an evidence document.")
+    view = rejudge(document)
+    views = {view.host: view}
+    code = exit_code_for(views)
+    if as_json:
+        print_json(sweep_document("judge", str(document.get("run", "")), views, code))
+    else:
+        print_views(views, verbose=verbose)
+    return int(code)
+
+
+def forget(host: HostArgument, db: DbOption = None) -> None:
+    """Release the machine recorded under a name, so that another name may have it."""
+    with open_record(db, create=False) as record:
+        record.forget_host(host)
+    typer.echo(f"Host '{host}' no longer holds a machine; its history stays.")
+
+
+def unlock(
+    host: HostArgument,
+    reason: Annotated[str, typer.Option("--reason", help="Why this is safe; recorded.")],
+    db: DbOption = None,
+) -> None:
+    """Break the lock that another controller's dead run still holds on a host."""
+    with open_record(db, create=False) as record:
+        holder = record.break_lock(host, reason)
+    if holder is None:
+        typer.echo(f"Nobody holds host '{host}'.")
+    else:
+        typer.echo(f"Run '{holder.run}' on '{holder.controller}' no longer holds '{host}'.")

@@ -1,0 +1,169 @@
+"""What the commands do, from the first sweep to the exit code. Prints nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from hfprov.baseline import Baseline
+from hfprov.catalogue.profiles import Profile
+from hfprov.certify import Basis, Blocker, blockers, certificate
+from hfprov.converge import Plan, Progress, Report, Tools, converge, plan
+from hfprov.errors import ExitCode
+from hfprov.record.log import RunLog
+from hfprov.record.model import Certificate
+from hfprov.record.store import Record
+from hfprov.rollout import Budget, size_of
+from hfprov.sweep import Fleet, HostVerdicts, sweep
+from hfprov.verdict import Outcome
+
+GOOD_ENOUGH = (Outcome.PASS, Outcome.WARN)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How far and how fast a converge may go."""
+
+    sizes: tuple[str, ...]
+    """Sizes of the waves, see :func:`hfprov.rollout.waves`."""
+    budget: str
+    """How many hosts may fail, as a number or a share."""
+    allowed: str = "restart"
+    """The costliest repair that is allowed, one of :data:`hfprov.rollout.LEVELS`."""
+    everything: bool = False
+    """Run every role on every host, whether a check asks for it or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What a command came to: the final view of every host, and how it was reached."""
+
+    run: str
+    views: Mapping[str, HostVerdicts]
+    code: ExitCode
+    plan: Plan | None = None
+    report: Report | None = None
+    blockers: Mapping[str, Sequence[Blocker]] = field(default_factory=dict)
+    """By host: why it got no certificate."""
+    certificates: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def exit_code_for(views: Mapping[str, HostVerdicts]) -> ExitCode:
+    """The exit code that hosts deserve. Warnings are good enough; nothing at all is not."""
+    outcomes = {view.outcome for view in views.values()}
+    if not outcomes:
+        return ExitCode.NOTHING
+    if Outcome.UNKNOWN in outcomes:
+        return ExitCode.UNKNOWN
+    return ExitCode.BAD if Outcome.FAIL in outcomes else ExitCode.GOOD
+
+
+def look(
+    record: Record, fleet: Fleet, log: RunLog, progress: Progress, *, phase: str = "before"
+) -> dict[str, HostVerdicts]:
+    """Observe and judge every host; what is no longer good loses its certificates."""
+    views = sweep(fleet, log, phase=phase, on_host=progress.on_host)
+    _revoke_bad(record, views, log)
+    return views
+
+
+def drift(record: Record, fleet: Fleet, log: RunLog, progress: Progress) -> Operation:
+    """What is different from the baseline, on which host. Changes nothing."""
+    views = look(record, fleet, log, progress)
+    return Operation(log.id, views, exit_code_for(views))
+
+
+def bring_to_baseline(
+    record: Record,
+    fleet: Fleet,
+    tools: Tools,
+    log: RunLog,
+    policy: Policy,
+    progress: Progress,
+    on_plan: Callable[[Plan], None],
+) -> Operation:
+    """Observe, run the roles with something to do, observe what was changed again."""
+    before = look(record, fleet, log, progress)
+    todo = plan(
+        fleet, before, sizes=policy.sizes, allowed=policy.allowed, everything=policy.everything
+    )
+    on_plan(todo)
+    budget = Budget(size_of(policy.budget, len(todo.roles)))
+    report = converge(fleet, todo, tools, log, budget=budget, progress=progress)
+    views = {host: report.after.get(host, view) for host, view in before.items()}
+    _revoke_bad(record, report.after, log)
+    return Operation(log.id, views, _with_failures(views, report), todo, report)
+
+
+def _with_failures(views: Mapping[str, HostVerdicts], report: Report) -> ExitCode:
+    """A converge that failed on a host is bad even where no check sees what is wrong."""
+    code = exit_code_for(views)
+    failed = report.failed or report.not_attempted or report.stopped
+    return ExitCode.BAD if code is ExitCode.GOOD and failed else code
+
+
+def _revoke_bad(record: Record, views: Mapping[str, HostVerdicts], log: RunLog) -> None:
+    now = datetime.now(UTC)
+    valid = {}
+    for issued in record.certificates(valid_at=now):
+        valid.setdefault(issued.host, []).append(issued)
+    for host, view in views.items():
+        if view.outcome in GOOD_ENOUGH:
+            continue
+        for issued in valid.get(host, ()):
+            reason = f"Run '{log.id}' found the host to be '{view.outcome.value}'."
+            record.revoke_certificate(issued.id, reason)
+            log.event("certificate_revoked", reason, host=host, data={"certificate": issued.id})
+
+
+def certify(
+    record: Record,
+    fleet: Fleet,
+    log: RunLog,
+    profile: tuple[str, Profile],
+    progress: Progress,
+) -> Operation:
+    """Observe now, and give each host that has proven all its profile asks for a certificate."""
+    views = look(record, fleet, log, progress, phase="certify")
+    blocked: dict[str, Sequence[Blocker]] = {}
+    issued: dict[str, dict[str, Any]] = {}
+    for host, view in views.items():
+        found = _blockers(view, profile[1])
+        if found:
+            blocked[host] = found
+        else:
+            issued[host] = _issue(log, fleet.baselines[host], view, profile)
+    code = exit_code_for(views)
+    if code is ExitCode.GOOD and blocked:
+        code = ExitCode.BAD
+    return Operation(log.id, views, code, blockers=blocked, certificates=issued)
+
+
+def _blockers(view: HostVerdicts, profile: Profile) -> list[Blocker]:
+    if not view.reachable:
+        remedy = view.hint or "Make the host reachable and certify it again."
+        return [Blocker("reachable", "", Outcome.UNKNOWN.value, view.reason, remedy)]
+    return blockers(view.verdicts, profile)
+
+
+def _issue(
+    log: RunLog, baseline: Baseline, view: HostVerdicts, profile: tuple[str, Profile]
+) -> dict[str, Any]:
+    basis = Basis(log.id, baseline, view.identity, view.evidence_sha256, view.verdicts)
+    document = certificate(basis, profile[0], profile[1], datetime.now(UTC))
+    log.certified(
+        Certificate(
+            id=document["id"],
+            host=baseline.host,
+            profile=profile[0],
+            issued_at=datetime.fromisoformat(document["issued_at"]),
+            expires_at=datetime.fromisoformat(document["expires_at"]),
+            baseline_digest=baseline.digest,
+            document=json.dumps(document, sort_keys=True),
+            signature="",
+        )
+    )
+    return document

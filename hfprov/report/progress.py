@@ -1,0 +1,68 @@
+"""Progress on stderr: one live line on a terminal, plain lines otherwise."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from hfprov.converge import Progress
+from hfprov.play import TaskResult
+from hfprov.report.terminal import console, safe
+from hfprov.sweep import HostVerdicts
+
+_QUARTERS = 4
+_NAMES = 8
+_CLEAR_LINE = "\r\x1b[2K"
+
+
+class Shown(Progress):
+    """Shows how far a command is with ``total`` hosts; silent when ``quiet``."""
+
+    def __init__(self, total: int, *, quiet: bool = False) -> None:
+        self._total = total
+        self._done = 0
+        self._what = "observed"
+        self._quiet = quiet
+        self._live = sys.stderr.isatty() and not quiet
+        self._out = console(sys.stderr)
+
+    def on_wave(self, number: int, hosts: Sequence[str]) -> None:
+        self._total, self._done, self._what = len(hosts), 0, "observed again"
+        more = f" and {len(hosts) - _NAMES} more" if len(hosts) > _NAMES else ""
+        self._line(f"wave {number}: {', '.join(hosts[:_NAMES])}{more}")
+
+    def on_task(self, task: TaskResult) -> None:
+        if task.failed or task.unreachable:
+            self._line(f"{task.host}: '{task.task}' failed: {task.message}", style="red")
+        elif task.changed:
+            self._line(f"{task.host}: changed: {task.task}")
+        else:
+            self._status(f"{task.host}: {task.task}")
+
+    def on_host(self, view: HostVerdicts) -> None:
+        self._done += 1
+        text = f"{self._what} {self._done}/{self._total}: {view.host} {view.outcome.value}"
+        step = max(1, self._total // _QUARTERS)
+        if self._live:
+            self._status(text)
+            if self._done == self._total:
+                self._clear()
+        elif self._done == self._total or self._done % step == 0:
+            self._line(text)
+
+    def _line(self, text: str, style: str = "") -> None:
+        if not self._quiet:
+            self._clear()
+            self._out.print(Text(safe(text), style=style))
+
+    def _status(self, text: str) -> None:
+        if self._live:
+            sys.stderr.write(f"{_CLEAR_LINE}{safe(text)[: self._out.width - 1]}")
+            sys.stderr.flush()
+
+    def _clear(self) -> None:
+        if self._live:
+            sys.stderr.write(_CLEAR_LINE)
+            sys.stderr.flush()
