@@ -197,7 +197,9 @@ def _part(item: Structure | None) -> Part | None:
         uuid=None if uuid is None or not set(uuid.lower()) - set("0f-") else uuid.lower(),
         asset_tag=real(item.get("Asset Tag")),
         placeholders=tuple(
-            name for name in names if (value := item.get(name)) is not None and is_placeholder(value)
+            name
+            for name in names
+            if (value := item.get(name)) is not None and is_placeholder(value)
         ),
     )
 

@@ -142,9 +142,7 @@ def _field(current: _Open, line: str) -> None:
         current.fields.setdefault(current.key, "")
 
 
-def _complete(
-    structures: list[Structure], announced: int | None, *, damaged: bool
-) -> bool | None:
+def _complete(structures: list[Structure], announced: int | None, *, damaged: bool) -> bool | None:
     if damaged:
         return False
     ended = bool(structures) and structures[-1].type == _END_OF_TABLE

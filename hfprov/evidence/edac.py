@@ -82,9 +82,7 @@ def _controller(
         uncorrected=counts["ue_count"],
         corrected_elsewhere=counts.get("ce_noinfo_count"),
         uncorrected_elsewhere=counts.get("ue_noinfo_count"),
-        dimms=tuple(
-            _dimm(key, dimms[key]) for key in sorted(dimms) if key[0] == index
-        ),
+        dimms=tuple(_dimm(key, dimms[key]) for key in sorted(dimms) if key[0] == index),
     )
 
 

@@ -8,6 +8,7 @@ and costs Python quadratic time to read.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -211,6 +212,8 @@ def optional_number(value: Any, what: str) -> float | None:
         raise NotUnderstoodError(f"{what} should be a number, but is {kind(value)}.")
     if isinstance(value, int) and value.bit_length() > _MAX_BITS:
         raise NotUnderstoodError(f"{what} is a number of absurd size.")
+    if not math.isfinite(value):
+        raise NotUnderstoodError(f"{what} is not a finite number.")
     return float(value)
 
 

@@ -19,7 +19,6 @@ from hfprov.evidence.ipmi_sensors import Sensor, parse_sensors
 from hfprov.evidence.text import clean, excerpt
 
 _SEL = re.compile(r"\s*[0-9a-f]{1,5}(?:\s*\||,)")
-_PAIR = re.compile(r"\s*([^:|]*?)\s*:(?:\s+(.*))?")
 _USER = re.compile(r"([0-9]{1,2}),([^,]*),(true|false),(true|false),(true|false),([A-Z ]+)")
 _NO_ENTRIES = re.compile(r"SEL has no entries", re.IGNORECASE)
 
@@ -141,14 +140,14 @@ def _pairs(text: str) -> PairFacts:
         plain = line.strip()
         if not plain or plain == "Summary" or not plain.strip("-="):
             continue
-        match = _PAIR.fullmatch(line)
-        if match is None:
+        before, colon, after = plain.partition(":")
+        if not colon:
             # Lists under a key ("Additional Device Support :") stand indented without a colon.
             if key and line[0] in " \t":
                 values[key].append(plain)
                 continue
             raise bad_line("ipmitool", number, line, "'key : value'")
-        name, value = match.group(1), (match.group(2) or "").strip()
+        name, value = before.strip(), after.strip()
         if name in _SECRETS:
             value = "(not kept)"
         if name:

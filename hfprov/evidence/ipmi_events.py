@@ -95,9 +95,7 @@ def _event(number: int, line: str, cells: list[str]) -> Event:
         return Event(record, date, time, rest[0], " ".join(rest[1:]), None, "")
     if len(rest) < len(("sensor", "event", "direction")) or rest[2] not in _DIRECTIONS:
         raise bad_line("ipmitool sel", number, line, "'sensor | event | Asserted'")
-    return Event(
-        record, date, time, rest[0], rest[1], _DIRECTIONS[rest[2]], " ".join(rest[3:])
-    )
+    return Event(record, date, time, rest[0], rest[1], _DIRECTIONS[rest[2]], " ".join(rest[3:]))
 
 
 def parse_event_details(text: str) -> tuple[Event, ...]:

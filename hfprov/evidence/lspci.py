@@ -26,10 +26,11 @@ _REVISION = re.compile(r"\(rev ([0-9a-f]{2})\)")
 _TAIL = re.compile(r"(?: \((?:rev [0-9a-f]{2}|prog-if [^()]*(?:\([^()]*\))?[^()]*)\))+$")
 _WARNING = re.compile(r"#|lspci: |pcilib: |WARNING|Warning|\[sudo\]")
 _MACHINE = re.compile(r"^(?:Slot|Device):\s", re.MULTILINE)
-_TREE = re.compile(r"^\s*-(?:\[|\+-\[)", re.MULTILINE)
+_TREE = re.compile(r"^[ \t]*-(?:\[|\+-\[)", re.MULTILINE)
 _LINK_OR_DETAIL = re.compile(
-    r"^\s*(?:LnkCap|LnkSta|DevCap|DevCtl|DevSta|MaxPayload|UESta|CESta|ACSCtl)\b", re.MULTILINE
+    r"^[ \t]*(?:LnkCap|LnkSta|DevCap|DevCtl|DevSta|MaxPayload|UESta|CESta|ACSCtl)\b", re.MULTILINE
 )
+_MAX_LINE = 1024
 _FIRST_DEVICE = re.compile(rf"^{ADDRESS}(?:[ \t]|$)", re.MULTILINE)
 
 
@@ -161,6 +162,8 @@ def _identity(rest: str) -> tuple[str | None, str | None, str | None, str | None
     """Class name and id, vendor and device id, and description from the rest of a device line."""
     if not rest:
         return None, None, None, None, ""
+    if len(rest) > _MAX_LINE:
+        raise NotUnderstoodError(f"The line of the device is {len(rest)} characters long.")
     numeric = _NUMERIC.fullmatch(rest)
     if numeric:
         return None, numeric.group(1), numeric.group(2), numeric.group(3), ""

@@ -21,7 +21,7 @@ _LINK = re.compile(
     re.IGNORECASE,
 )
 _PAYLOAD = re.compile(r"MaxPayload ([0-9]{1,5}) bytes(?:, MaxReadReq ([0-9]{1,5}) bytes)?")
-_IDS = re.compile(r"(.*?)\s*\[([0-9a-f]{4}):([0-9a-f]{4})\]")
+_IDS = re.compile(r"(.*)\[([0-9a-f]{4}):([0-9a-f]{4})\]")
 _PROBLEMS = ("access denied", "!!!", "unreadable", "failed to read", "chain looping", "<unreadable")
 
 _CORRECTABLE_NEEDED = frozenset({"RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout"})
@@ -153,7 +153,7 @@ class Capabilities:
     def _subsystem(self, rest: str) -> None:
         match = _IDS.fullmatch(rest)
         if match:
-            self.subsystem = match.group(1)
+            self.subsystem = match.group(1).strip()
             self.subsystem_ids = (match.group(2), match.group(3))
         else:
             self.subsystem = rest
@@ -239,9 +239,7 @@ def _flags(rest: str) -> list[tuple[str, str]]:
     return flags
 
 
-def _set_flags(
-    name: str, flags: list[tuple[str, str]], needed: frozenset[str]
-) -> tuple[str, ...]:
+def _set_flags(name: str, flags: list[tuple[str, str]], needed: frozenset[str]) -> tuple[str, ...]:
     missing = needed - {flag for flag, _ in flags}
     if missing:
         raise NotUnderstoodError(

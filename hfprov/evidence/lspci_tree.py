@@ -17,9 +17,10 @@ from hfprov.evidence.text import excerpt
 _ROOT = re.compile(r"\[([0-9a-f]{4,8}):([0-9a-f]{2})(?:-[0-9a-f]{2})?\]")
 _BRANCH = re.compile(r"\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\]")
 _LEAF = re.compile(r"[0-9a-f]{2}\.[0-7]")
-_IDS = re.compile(r"(.*?)\s*\[?([0-9a-f]{4}):([0-9a-f]{4})\]?")
+_IDS = re.compile(r"(.*?)\[?([0-9a-f]{4}):([0-9a-f]{4})\]?")
 _DRAWING = re.compile(r"[ |+\\-]*")
 _MAX_DEPTH = 64
+_MAX_NAME = 1024
 
 
 def parse_tree(text: str) -> tuple[PciDevice, ...]:
@@ -79,7 +80,7 @@ def _parse_line(
 
 
 def _device(address: str, name: str) -> PciDevice:
-    ids = _IDS.fullmatch(name)
+    ids = _IDS.fullmatch(name[:_MAX_NAME])
     return PciDevice(
         address=normal_address(address),
         description=excerpt(ids.group(1) if ids else name, 200),

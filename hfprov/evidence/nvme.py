@@ -171,8 +171,11 @@ def _controller_text(text: str) -> NvmeControllerFacts:
 
 
 def _is_hex(text: str) -> bool:
-    return text.startswith("0x") and len(text) <= len("0x1234") and text[2:].isalnum() and (
-        not set(text[2:].lower()) - set("0123456789abcdef")
+    return (
+        text.startswith("0x")
+        and len(text) <= len("0x1234")
+        and text[2:].isalnum()
+        and (not set(text[2:].lower()) - set("0123456789abcdef"))
     )
 
 

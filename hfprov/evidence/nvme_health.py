@@ -158,5 +158,7 @@ def parse_smart_text(text: str) -> NvmeHealth:
     if "°F" in named.get("temperature", ""):
         raise NotUnderstoodError("The temperature of the SMART log should be in Celsius.")
     raw = named.get("critical_warning", "")
-    bits = int(raw, 16) if re.fullmatch(r"0x[0-9a-f]{1,2}", raw) else natural(raw, "critical_warning")
+    bits = (
+        int(raw, 16) if re.fullmatch(r"0x[0-9a-f]{1,2}", raw) else natural(raw, "critical_warning")
+    )
     return _health(_bits(bits), count, kelvin=False)

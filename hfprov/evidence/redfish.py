@@ -68,7 +68,9 @@ def _collection(document: dict[str, Any], *, is_log: bool) -> RedfishFacts:
         elif "@odata.type" in member:
             resources.append(read_resource(member))
         elif uri is None:
-            raise NotUnderstoodError("A member of the collection has neither content nor '@odata.id'.")
+            raise NotUnderstoodError(
+                "A member of the collection has neither content nor '@odata.id'."
+            )
     next_page = document.get("Members@odata.nextLink", document.get("@odata.nextLink"))
     return RedfishFacts(
         resource=read_resource(document),

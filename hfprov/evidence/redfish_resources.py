@@ -182,9 +182,7 @@ def _readings(document: dict[str, Any], kind: str) -> tuple[Reading, ...]:
         label = optional_text(document.get("Name"), "'Name'") or "Sensor"
         units = optional_text(document.get("ReadingUnits"), "'ReadingUnits'") or ""
         names = {"Cel": "celsius", "RPM": "rpm", "W": "watts", "V": "volts", "%": "percent"}
-        readings.append(
-            Reading(label, _reading(document, "Reading"), names.get(units, units), own)
-        )
+        readings.append(Reading(label, _reading(document, "Reading"), names.get(units, units), own))
     for name, (key, unit) in _LISTS.items():
         if isinstance(document.get(name), list):
             readings.extend(_listed(item, key, unit) for item in document[name])

@@ -39,7 +39,9 @@ _NOT_ASKED = 0b111
 _HEALTH = re.compile(
     r"SMART (?:overall-health self-assessment test result|Health Status): *(.+)", re.IGNORECASE
 )
-_FIELD = re.compile(r"(Device Model|Model Number|Product|Serial [Nn]umber|Firmware Version|Revision): *(.+)")
+_FIELD = re.compile(
+    r"(Device Model|Model Number|Product|Serial [Nn]umber|Firmware Version|Revision): *(.+)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +113,7 @@ def _messages(about: dict[str, Any]) -> str:
 
 
 def _bits(status: int, first: int) -> list[str]:
-    return [
-        meaning for bit, meaning in enumerate(EXIT_BITS) if bit >= first and status >> bit & 1
-    ]
+    return [meaning for bit, meaning in enumerate(EXIT_BITS) if bit >= first and status >> bit & 1]
 
 
 def _maybe(item: dict[str, Any], name: str) -> int | None:
@@ -143,8 +143,8 @@ def _from_text(text: str) -> SmartctlFacts:
         raise unknown_form("smartctl", text, "'SMART overall-health self-assessment test result'")
     verdict = match.group(1).strip()
     if verdict not in ("PASSED", "OK") and not verdict.startswith("FAILED"):
-        known = re.fullmatch(r"[A-Z][A-Z !_-]*.*", verdict)
-        if known is None:
+        # SCSI drives answer with words ("FAILURE PREDICTION THRESHOLD EXCEEDED").
+        if not re.match(r"[A-Z]{3,} [A-Z]", verdict):
             raise NotUnderstoodError(f"The health '{excerpt(verdict, 40)}' is not understood.")
     fields = {key.lower(): value.strip() for key, value in _FIELD.findall(text)}
     return SmartctlFacts(

@@ -79,9 +79,11 @@ def _one_file(text: str) -> SysfsFile:
     if failed is not None and failed.startswith(("cat:", "ls:", "bash:", "sh:", "find:", "grep:")):
         raise NotUnderstoodError(f"sysfs was not read: '{failed}'.")
     lines = value.split("\n")
-    if len(value) > _MAX_ATTRIBUTE or (
-        len(lines) > 1 and not all(_ENTRY.fullmatch(line.strip()) for line in lines)
-    ) or not all(line.isprintable() for line in lines):
+    if (
+        len(value) > _MAX_ATTRIBUTE
+        or (len(lines) > 1 and not all(_ENTRY.fullmatch(line.strip()) for line in lines))
+        or not all(line.isprintable() for line in lines)
+    ):
         raise NotUnderstoodError(
             f"This is neither a dump of sysfs files nor the content of one: '{excerpt(value)}'."
         )

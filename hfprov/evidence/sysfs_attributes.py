@@ -55,7 +55,9 @@ def one_line(text: str, what: str) -> str:
     """The single line that a sysfs file holds. ``what`` names the file in the refusal."""
     plain = clean(text).strip()
     if "\n" in plain:
-        raise NotUnderstoodError(f"{what} should be one line, but goes on after '{excerpt(plain)}'.")
+        raise NotUnderstoodError(
+            f"{what} should be one line, but goes on after '{excerpt(plain)}'."
+        )
     return plain
 
 
@@ -96,9 +98,7 @@ def parse_rdma_rate(text: str) -> RdmaRate:
         raise NotUnderstoodError(
             f"rate should be like '400 Gb/sec (4X NDR)', but is '{excerpt(plain)}'."
         )
-    return RdmaRate(
-        decimal(match.group(1), "rate"), int(match.group(2)), match.group(3) or ""
-    )
+    return RdmaRate(decimal(match.group(1), "rate"), int(match.group(2)), match.group(3) or "")
 
 
 def parse_net_speed(text: str) -> int | None:

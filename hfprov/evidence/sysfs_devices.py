@@ -29,7 +29,9 @@ _PCI = re.compile(
     r"|(?:current|max)_link_(?:speed|width)|aer_dev_(?:correctable|fatal|nonfatal)|driver"
     r"|iommu_group)"
 )
-_NET = re.compile(r".*/net/([^/]+)/(mtu|operstate|carrier|speed|address|type|mode|statistics/[a-z0-9_]+)")
+_NET = re.compile(
+    r".*/net/([^/]+)/(mtu|operstate|carrier|speed|address|type|mode|statistics/[a-z0-9_]+)"
+)
 _RDMA = re.compile(
     r".*/infiniband/([^/]+)/ports/([0-9]+)/"
     r"(state|phys_state|rate|link_layer|(?:hw_)?counters/[A-Za-z0-9_]+)"

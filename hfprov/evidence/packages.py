@@ -1,0 +1,165 @@
+"""Installed packages: ``dpkg -l``, ``dpkg-query -W``, ``rpm -qa`` and ``rpm -qi``.
+
+Forms: the dpkg table (also cut to 80 columns, where versions may have lost their end), lines
+``name version …`` of dpkg-query, one ``name-version-release.arch`` for each line (with columns
+behind it), JSON objects for each line, and the blocks of ``rpm -qi``. A damaged database answers
+with errors beside some packages: the facts then say that the list is not whole.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.host_values import bad_line, numbered_lines, unknown_form
+from hfprov.evidence.package_facts import Manager, Package, PackageFacts, PackageState
+from hfprov.evidence.package_table import STATES, parse_dpkg_table
+from hfprov.evidence.text import clean, excerpt
+
+_EXPECTED = "a listing of dpkg or rpm"
+_NEVRA = re.compile(
+    r"([A-Za-z0-9_.+-]+)-(?:([0-9]{1,9}):)?([A-Za-z0-9_.+~^]+)-([A-Za-z0-9_.+~^]+)"
+    r"\.(noarch|x86_64|aarch64|arm64|ppc64le|ppc64|s390x|i[3-6]86|armv7hl|riscv64|loongarch64|src"
+    r"|\(none\)|none)"
+)
+_KEY_PACKAGE = re.compile(r"gpg-pubkey-[0-9a-f]+-[0-9a-f]+(?:\.\(none\))?")
+_COMPLAINT = re.compile(
+    r"(?:(?:error|warning|rpmdb|rpm|dpkg-query|dpkg)\b:?|COMMAND>) ?.*", re.IGNORECASE
+)
+_QUERY = re.compile(
+    r"(?:([uirph][ncHUFWti]R?)\s+)?([a-z0-9][a-z0-9+.-]*(?::[a-z0-9]+)?)\s+([0-9][A-Za-z0-9.+:~-]*)"
+)
+_STATUS = re.compile(
+    r"\b(install|hold|deinstall|purge|unknown) (ok|reinstreq) "
+    r"(not-installed|config-files|half-installed|unpacked|half-configured|triggers-awaited"
+    r"|triggers-pending|installed)\b"
+)
+_NOT_INSTALLED = re.compile(r"package (\S+) is not installed")
+
+
+def parse(text: str) -> PackageFacts:
+    """Facts from any form. Raises NotUnderstoodError when nothing but errors was answered."""
+    text = clean(text)
+    start = text.lstrip()
+    if start.startswith(("Desired=", "||/ Name")) or "\n+++-" in text:
+        return parse_dpkg_table(text)
+    if re.match(r"Name {2,}: ", start):
+        return _rpm_blocks(text)
+    packages: list[Package] = []
+    errors: list[str] = []
+    unread: list[str] = []
+    manager = Manager.RPM
+    for _number, line in numbered_lines(text):
+        plain = line.strip()
+        if not plain:
+            continue
+        if _COMPLAINT.fullmatch(plain) and not _NEVRA.fullmatch(plain.split()[0]):
+            if not re.match(r"warning|COMMAND>", plain, re.IGNORECASE):
+                errors.append(excerpt(plain, 200))
+            continue
+        package = _json_line(plain) if plain.startswith("{") else _rpm_line(plain)
+        if package is None and (match := _QUERY.match(plain)):
+            package = _debian(match.group(1) or "", match.group(2), match.group(3), plain)
+            manager = Manager.DPKG
+        if package is None and (match := _NOT_INSTALLED.fullmatch(plain)):
+            package = Package(
+                match.group(1), None, "", None, None, PackageState.NOT_INSTALLED, "", ()
+            )
+        if package is None:
+            unread.append(excerpt(plain, 120))
+        else:
+            packages.append(package)
+    if not packages:
+        raise unknown_form("the package manager", "\n".join(errors) or text, _EXPECTED)
+    if len(unread) > len(packages):
+        raise unknown_form("the package manager", unread[0], _EXPECTED)
+    return PackageFacts(manager, tuple(packages), tuple(errors), tuple(unread), ())
+
+
+def _rpm_line(line: str) -> Package | None:
+    words = line.split()
+    match = _NEVRA.fullmatch(words[0])
+    if match is None:
+        if _KEY_PACKAGE.fullmatch(words[0]):
+            name, version, release = words[0].removesuffix(".(none)").rsplit("-", 2)
+            return Package(name, None, version, release, None, PackageState.INSTALLED, "", ())
+        return None
+    name, epoch, version, release, architecture = match.groups()
+    return Package(name, epoch, version, release, architecture, PackageState.INSTALLED, "", ())
+
+
+def _debian(codes: str, name: str, version: str, line: str) -> Package:
+    """A row of ``dpkg-query -W``; its format may name the state in words or letters."""
+    plain, _, architecture = name.partition(":")
+    state = STATES[codes[1]] if codes else PackageState.INSTALLED
+    status = _STATUS.search(line)
+    if status:
+        desired, error, word = status.groups()
+        broken = error == "reinstreq" or word in ("half-installed", "unpacked", "half-configured")
+        known = {
+            "installed": PackageState.INSTALLED,
+            "config-files": PackageState.CONFIG_FILES,
+            "not-installed": PackageState.NOT_INSTALLED,
+        }
+        state = PackageState.BROKEN if broken else known.get(word, PackageState.TRIGGERS)
+        codes = codes or f"{desired[0]}{word[0]}"
+    if codes.endswith("R"):
+        state = PackageState.BROKEN
+    return Package(plain, None, version, None, architecture or None, state, codes, ())
+
+
+def _json_line(line: str) -> Package | None:
+    try:
+        item = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(item, dict):
+        return None
+    values = [item.get(key) for key in ("name", "version", "release", "arch", "epoch")]
+    if not all(isinstance(value, str) for value in values[:3]):
+        return None
+    name, version, release, architecture, epoch = (
+        value if isinstance(value, str) and value != "(none)" else None for value in values
+    )
+    if name is None or version is None:
+        return None
+    return Package(name, epoch, version, release, architecture, PackageState.INSTALLED, "", ())
+
+
+def _rpm_blocks(text: str) -> PackageFacts:
+    """``rpm -qi``: a block for each package, which ends with a free description."""
+    blocks: list[dict[str, str]] = []
+    in_description = False
+    for number, line in numbered_lines(text):
+        match = re.fullmatch(r"([A-Z][A-Za-z -]*?)\s*: ?(.*)", line)
+        if match and match.group(1) == "Name":
+            blocks.append({})
+            in_description = False
+        if in_description or not line.strip():
+            continue
+        if match is None or not blocks:
+            raise bad_line("rpm -qi", number, line, "'Name : value'")
+        blocks[-1][match.group(1)] = match.group(2).strip()
+        in_description = match.group(1) == "Description"
+    packages = []
+    for block in blocks:
+        missing = [key for key in ("Version", "Release", "Architecture") if key not in block]
+        if missing:
+            raise NotUnderstoodError(
+                f"'rpm -qi' of '{excerpt(block['Name'], 40)}' shows no '{missing[0]}': cut off."
+            )
+        epoch = block.get("Epoch")
+        packages.append(
+            Package(
+                block["Name"],
+                None if epoch in (None, "(none)") else epoch,
+                block["Version"],
+                block["Release"],
+                block["Architecture"],
+                PackageState.INSTALLED,
+                "",
+                (),
+            )
+        )
+    return PackageFacts(Manager.RPM, tuple(packages), (), (), ())
