@@ -32,7 +32,44 @@ class Tool:
         return parse(text)
 
 
-TOOLS: tuple[Tool, ...] = ()
+TOOLS: tuple[Tool, ...] = (
+    Tool(
+        "lspci",
+        "lspci",
+        "plain, -n, -nn, -k, -v to -vvv, -vmm with -n/-nn/-k, -t; excerpts cut out by scripts; "
+        "pciutils 3.1 to 3.13",
+    ),
+    Tool("sysfs", "sysfs", "a dump of files ({path: content} JSON, ttar), or the text of one file"),
+    Tool("lscpu", "lscpu", "text, -x, JSON, -e and -p; util-linux 2.1x to 2.4x; C locale only"),
+    Tool("numactl", "numactl", "--hardware; nodes without memory or CPUs, text that was cut off"),
+    Tool("dmidecode", "dmidecode", "whole output or -t; 2.11 to 3.6"),
+    Tool(
+        "proc",
+        "proc",
+        "cmdline, meminfo, cpuinfo, modules, net/dev, vmstat, version, PID/numa_maps; udevadm info",
+    ),
+    Tool("proc-interrupts", "interrupts", "x86 and arm64, any number of CPUs, Linux 3.10 to 6.x"),
+    Tool(
+        "redfish",
+        "redfish",
+        "single resources, collections (also expanded) and logs; Dell, Lenovo, NVIDIA, BlueField "
+        "on real output, HPE and Supermicro from the schema",
+    ),
+    Tool(
+        "ipmi",
+        "ipmi",
+        "ipmitool sel list/elist/get, sdr, sensor, fru, lan, mc info, user list; ipmi-sensors CSV; "
+        "ipmicfg -summary",
+    ),
+    Tool("nvme-cli", "nvme", "list, smart-log and id-ctrl; JSON of 1.x to 2.11 and text"),
+    Tool("smartctl", "smartctl", "-a -j and text of 7.x; from documentation, no real output seen"),
+    Tool("os-release", "os_release", "/etc/os-release"),
+    Tool("packages", "packages", "dpkg -l, dpkg-query -W, rpm -qa (lines, JSON), rpm -qi"),
+    Tool("sysctl", "sysctl", "sysctl -a, sysctl NAME, sysctl.conf"),
+    Tool("limits", "limits_files", "limits.conf and /proc/PID/limits"),
+    Tool("network-config", "network_files", "netplan YAML, ifcfg files, nmcli device/connection"),
+    Tool("slurm", "slurm", "sinfo with header, squeue, scontrol show node"),
+)
 
 
 def find_tool(name: str) -> Tool:
