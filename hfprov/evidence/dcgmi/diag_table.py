@@ -24,6 +24,7 @@ _MESSAGE = re.compile(r"(Error|Warning|Info)(?::\s*(GPU|CPU|Switch)\s?(\d+))?", 
 _WORDS = re.compile(r"(\w+)[ \t]{2,}(Pass|Fail|Warn|Skip|Not Run)\b[ \t]*(.*)", re.IGNORECASE)
 _CHUNK = 45
 _RIGHT = 48
+_MOST_MESSAGES = 100
 _HEADLINES = ("Successfully ran diagnostic",)
 LOOKS_LIKE = re.compile(
     r"^[+|]-----  (?:Deployment|Metadata|Integration|Hardware|Stress)|^\| Diagnostic +\| Result"
@@ -197,6 +198,8 @@ def parse_summary(text: str) -> DiagReport:
             results.append(DiagResult(name, status_of(word), status_text=word, messages=messages))
         elif line[:1].isspace() and line.strip() and results:
             last = results[-1]
+            if len(last.messages) >= _MOST_MESSAGES:
+                continue
             more = (*last.messages, DiagMessage(line.strip()))
             results[-1] = DiagResult(
                 last.test, last.status, status_text=last.status_text, messages=more
