@@ -71,75 +71,90 @@ class _Open:
         self.key = ""
         self.fields: dict[str, str] = {}
 
+    def feed(self, line: str) -> None:
+        """Take an indented line."""
+        indented = line.lstrip()
+        depth = len(line) - len(indented)
+        key, colon, value = indented.partition(":")
+        nested = line.startswith("\t\t") or (line[0] == " " and depth > _TAB)
+        if nested and self.key:
+            before = self.fields[self.key]
+            self.fields[self.key] = f"{before}\n{indented}" if before else indented
+        elif colon:
+            self.key = key.strip()
+            self.fields.setdefault(self.key, value.strip())
+        elif not self.title:
+            self.title = indented
+        else:
+            self.key = self.key or indented
+            self.fields.setdefault(self.key, "")
+
     def closed(self) -> Structure:
         return Structure(self.handle, self.type, self.title, self.fields)
 
 
-def read_structures(text: str) -> Listing:
-    """The structures of a text. Lines that belong to none, and are no header, are refused."""
-    structures: list[Structure] = []
-    warnings: list[str] = []
-    announced: int | None = None
-    recognised = False
-    current: _Open | None = None
-    for number, line in numbered_lines(text):
-        if not line:
-            continue
+class _Reader:
+    """Reads a text line by line."""
+
+    __slots__ = ("announced", "current", "recognised", "structures", "warnings")
+
+    def __init__(self) -> None:
+        self.structures: list[Structure] = []
+        self.warnings: list[str] = []
+        self.announced: int | None = None
+        self.recognised = False
+        self.current: _Open | None = None
+
+    def feed(self, number: int, line: str) -> bool:
+        """Take one line that is not empty. False when the text is no output of dmidecode."""
         if match := _HANDLE.fullmatch(line):
-            recognised = True
-            if current is not None:
-                structures.append(current.closed())
-            current = _Open(f"0x{match.group(1).upper()}", int(match.group(2)))
-        elif current is None or _is_header(line):
-            if match := _ANNOUNCED.fullmatch(line):
-                announced = int(match.group(1))
-            recognised = recognised or "dmidecode" in line or line.startswith("SMBIOS")
-            if not recognised and not _HEADER.match(line) and not _DAMAGE.search(line):
-                break
-            if _DAMAGE.search(line) or "fully supported" in line or "newer than" in line:
-                warnings.append(excerpt(line, 160))
-        elif line[0] in " \t":
-            _field(current, line)
-        elif not current.title:
-            current.title = line.strip()
+            self.close()
+            self.recognised = True
+            self.current = _Open(f"0x{match.group(1).upper()}", int(match.group(2)))
+            return True
+        if self.current is None or line.startswith("#") or _ANNOUNCED.fullmatch(line):
+            return self._header(line)
+        if line[0] in " \t":
+            self.current.feed(line)
+        elif not self.current.title:
+            self.current.title = line.strip()
         elif _ONBOARD.fullmatch(line):
-            current.key = ""  # DMI type 10 has one title for each device
+            self.current.key = ""  # DMI type 10 has one title for each device
         elif _DAMAGE.search(line):
-            warnings.append(excerpt(line, 160))
+            self.warnings.append(excerpt(line, 160))
         else:
             raise bad_line("dmidecode", number, line, "a field of a structure, or 'Handle 0x…'")
-    if current is not None:
-        structures.append(current.closed())
-    damaged = any(_DAMAGE.search(line) for line in warnings)
+        return True
+
+    def _header(self, line: str) -> bool:
+        if match := _ANNOUNCED.fullmatch(line):
+            self.announced = int(match.group(1))
+        self.recognised = self.recognised or "dmidecode" in line or line.startswith("SMBIOS")
+        if _DAMAGE.search(line) or "fully supported" in line or "newer than" in line:
+            self.warnings.append(excerpt(line, 160))
+            return True
+        return self.recognised or _HEADER.match(line) is not None
+
+    def close(self) -> None:
+        if self.current is not None:
+            self.structures.append(self.current.closed())
+
+
+def read_structures(text: str) -> Listing:
+    """The structures of a text. Lines that belong to none, and are no header, are refused."""
+    reader = _Reader()
+    for number, line in numbered_lines(text):
+        if line and not reader.feed(number, line):
+            break
+    reader.close()
+    damaged = any(_DAMAGE.search(line) for line in reader.warnings)
     return Listing(
-        is_dmidecode=recognised,
-        structures=tuple(structures),
-        announced=announced,
-        complete=_complete(structures, announced, damaged=damaged),
-        warnings=tuple(warnings),
+        is_dmidecode=reader.recognised,
+        structures=tuple(reader.structures),
+        announced=reader.announced,
+        complete=_complete(reader.structures, reader.announced, damaged=damaged),
+        warnings=tuple(reader.warnings),
     )
-
-
-def _is_header(line: str) -> bool:
-    return line.startswith("#") or _ANNOUNCED.fullmatch(line) is not None
-
-
-def _field(current: _Open, line: str) -> None:
-    indented = line.lstrip()
-    depth = len(line) - len(indented)
-    key, colon, value = indented.partition(":")
-    nested = line.startswith("\t\t") or (line[0] == " " and depth > _TAB)
-    if nested and current.key:
-        before = current.fields[current.key]
-        current.fields[current.key] = f"{before}\n{indented}" if before else indented
-    elif colon:
-        current.key = key.strip()
-        current.fields.setdefault(current.key, value.strip())
-    elif not current.title:
-        current.title = indented
-    else:
-        current.key = current.key or indented
-        current.fields.setdefault(current.key, "")
 
 
 def _complete(structures: list[Structure], announced: int | None, *, damaged: bool) -> bool | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from hfprov.evidence.host_values import bad_line, numbered_lines, unknown_form
 from hfprov.evidence.pcie import ADDRESS, normal_address
@@ -104,7 +105,7 @@ def _header(text: str, number: int, line: str) -> tuple[int, ...]:
         if number == 1 and _LABEL.match(line.strip()):
             raise bad_line("/proc/interrupts", number, line, "a header 'CPU0 CPU1 …'")
         raise unknown_form("/proc/interrupts", text, "a header 'CPU0 CPU1 …'")
-    if any(later <= earlier for earlier, later in zip(cpus, cpus[1:], strict=False)):
+    if any(later <= earlier for earlier, later in pairwise(cpus)):
         raise bad_line("/proc/interrupts", number, line, "CPU numbers that rise")
     return tuple(cpus)
 

@@ -49,8 +49,7 @@ class SensorFacts:
 
     @property
     def not_ok(self) -> tuple[Sensor, ...]:
-        """Sensors in a state that is not known to be good. Sensors without a reading are not in
-        it."""
+        """Sensors in a state that is known to be bad; those that say nothing are not in it."""
         return tuple(sensor for sensor in self.sensors if sensor.is_ok is False)
 
 

@@ -18,8 +18,29 @@ UNLIMITED = -1
 """Stands for ``unlimited``."""
 
 _ITEMS = frozenset(
-    "core data fsize memlock nofile rss stack cpu nproc as maxlogins maxsyslogins nonewprivs "
-    "priority locks sigpending msgqueue nice rtprio chroot rttime".split()
+    [
+        "core",
+        "data",
+        "fsize",
+        "memlock",
+        "nofile",
+        "rss",
+        "stack",
+        "cpu",
+        "nproc",
+        "as",
+        "maxlogins",
+        "maxsyslogins",
+        "nonewprivs",
+        "priority",
+        "locks",
+        "sigpending",
+        "msgqueue",
+        "nice",
+        "rtprio",
+        "chroot",
+        "rttime",
+    ]
 )
 _TYPES = frozenset({"soft", "hard", "-"})
 _VALUE = re.compile(r"-?[0-9]{1,20}")

@@ -61,49 +61,64 @@ class _Block:
         self.capabilities: Capabilities | None = None
 
 
+class _Listing:
+    """Collects the blocks of a text, line by line."""
+
+    __slots__ = ("_details", "blocks", "warnings")
+
+    def __init__(self) -> None:
+        self.blocks: list[_Block] = []
+        self.warnings: list[str] = []
+        self._details: Capabilities | None = None
+
+    def feed(self, number: int, line: str) -> None:
+        """Take one line that is not empty."""
+        if line[0] in " \t":
+            if not self.blocks:
+                raise bad_line("lspci", number, line, "the line of a device first")
+            if self._details is None:
+                self._details = self.blocks[-1].capabilities = Capabilities()
+            self._details.feed(line.lstrip())
+            return
+        match = _DEVICE.fullmatch(line)
+        if match is not None:
+            self.blocks.append(_Block(match.group(1), match.group(2), number))
+        elif _ADDRESS_ONLY.fullmatch(line):
+            self.blocks.append(_Block(line, "", number))
+        elif _WARNING.match(line):
+            self.warnings.append(excerpt(line, 200))
+            return
+        else:
+            raise bad_line("lspci", number, line, "a line that begins with a PCI address")
+        self._details = None
+
+    @property
+    def form(self) -> Form:
+        if any(block.capabilities is not None for block in self.blocks):
+            return Form.VERBOSE
+        only_addresses = all(not block.rest for block in self.blocks)
+        return Form.ADDRESSES if only_addresses else Form.LIST
+
+
 def _parse_blocks(text: str) -> LspciFacts:
-    blocks: list[_Block] = []
-    warnings: list[str] = []
-    current: Capabilities | None = None
-    only_addresses = True
-    number = 0
-    try:
-        for number, raw in enumerate(text.split("\n"), start=1):
-            line = raw.rstrip()
-            if not line:
-                continue
-            if line[0] in " \t":
-                stripped = line.lstrip()
-                if not blocks:
-                    raise bad_line("lspci", number, line, "the line of a device first")
-                if current is None:
-                    current = blocks[-1].capabilities = Capabilities()
-                current.feed(stripped)
-                continue
-            match = _DEVICE.fullmatch(line)
-            if match is not None:
-                blocks.append(_Block(match.group(1), match.group(2), number))
-                only_addresses = False
-            elif _ADDRESS_ONLY.fullmatch(line):
-                blocks.append(_Block(line, "", number))
-            elif _WARNING.match(line):
-                warnings.append(excerpt(line, 200))
-                continue
-            else:
-                raise bad_line("lspci", number, line, "a line that begins with a PCI address")
-            current = None
-        devices = _devices(blocks)
-    except NotUnderstoodError as error:
-        if error.message.startswith(("Line ", "PCI device")):
-            raise
-        raise NotUnderstoodError(f"Line {number} of the lspci output: {error.message}") from None
-    form = Form.LIST
-    if any(block.capabilities is not None for block in blocks):
-        form = Form.VERBOSE
-    elif only_addresses:
-        form = Form.ADDRESSES
+    listing = _Listing()
+    for number, raw in enumerate(text.split("\n"), start=1):
+        line = raw.rstrip()
+        if not line:
+            continue
+        try:
+            listing.feed(number, line)
+        except NotUnderstoodError as error:
+            if error.message.startswith("Line "):
+                raise
+            raise NotUnderstoodError(
+                f"Line {number} of the lspci output: {error.message}"
+            ) from None
+    form = listing.form
     end = "\n\n" if form is Form.VERBOSE else "\n"
-    return LspciFacts(form, devices, (), tuple(warnings), text.endswith(end))
+    return LspciFacts(
+        form, _devices(listing.blocks), (), tuple(listing.warnings), text.endswith(end)
+    )
 
 
 def _devices(blocks: list[_Block]) -> tuple[PciDevice, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import ClassVar
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import natural
@@ -88,7 +89,7 @@ class Capabilities:
     def feed(self, line: str) -> bool:
         """Take one line without its indentation. False if nothing in it is of interest."""
         key, colon, rest = line.partition(":")
-        handler = _HANDLERS.get(key)
+        handler = self._HANDLERS.get(key)
         if handler is not None and colon:
             self._context = key
             self._aer_open = None
@@ -172,8 +173,8 @@ class Capabilities:
         if match:
             self.max_payload_capable = int(match.group(1))
 
-    def _device_control(self, rest: str) -> None:
-        # Before pciutils 3.0.1 the line begins with "Report errors:".
+    def _device_control(self, _rest: str) -> None:
+        # The payload sizes follow on a line of their own.
         self.has_express = True
 
     def _payload(self, line: str) -> None:
@@ -218,6 +219,25 @@ class Capabilities:
         lanes = rest.removeprefix("LaneErr at lane:").split()
         self.lane_errors = tuple(natural(lane, "A lane in LaneErrStat") for lane in lanes)
 
+    _HANDLERS: ClassVar[dict[str, Callable[[Capabilities, str], None]]] = {
+        "ACSCtl": _access_control,
+        "CESta": _correctable,
+        "DevCap": _device_capability,
+        "DevCtl": _device_control,
+        "DevSta": _device_status,
+        "IOMMU group": _iommu,
+        "Kernel driver in use": _driver,
+        "Kernel modules": _modules,
+        "LaneErrStat": _lanes,
+        "LnkCap": _link_capability,
+        "LnkSta": _link_status,
+        "NUMA node": _numa,
+        "Physical Slot": _slot,
+        "RootSta": _root_status,
+        "Subsystem": _subsystem,
+        "UESta": _uncorrectable,
+    }
+
 
 def _link(name: str, rest: str) -> tuple[Link, str, str]:
     match = _LINK.search(rest)
@@ -246,23 +266,3 @@ def _set_flags(name: str, flags: list[tuple[str, str]], needed: frozenset[str]) 
             f"The line {name} of a device does not show {', '.join(sorted(missing))}: cut off?"
         )
     return tuple(flag for flag, sign in flags if sign == "+")
-
-
-_HANDLERS: dict[str, Callable[[Capabilities, str], None]] = {
-    "ACSCtl": Capabilities._access_control,
-    "CESta": Capabilities._correctable,
-    "DevCap": Capabilities._device_capability,
-    "DevCtl": Capabilities._device_control,
-    "DevSta": Capabilities._device_status,
-    "IOMMU group": Capabilities._iommu,
-    "Kernel driver in use": Capabilities._driver,
-    "Kernel modules": Capabilities._modules,
-    "LaneErrStat": Capabilities._lanes,
-    "LnkCap": Capabilities._link_capability,
-    "LnkSta": Capabilities._link_status,
-    "NUMA node": Capabilities._numa,
-    "Physical Slot": Capabilities._slot,
-    "RootSta": Capabilities._root_status,
-    "Subsystem": Capabilities._subsystem,
-    "UESta": Capabilities._uncorrectable,
-}

@@ -23,60 +23,56 @@ _MAX_DEPTH = 64
 _MAX_NAME = 1024
 
 
+class _Tree:
+    """Reads the drawing line by line; remembers at which column each bus begins."""
+
+    __slots__ = ("_buses", "devices")
+
+    def __init__(self) -> None:
+        self.devices: list[PciDevice] = []
+        self._buses: list[tuple[int, str, str]] = []
+
+    def feed(self, number: int, line: str) -> None:
+        """Take one line: some drawing, then buses in brackets or devices, and again."""
+        position = 0
+        while True:
+            drawing = _DRAWING.match(line, position)
+            position = drawing.end() if drawing else position
+            if position == len(line):
+                return
+            position = self._item(number, line, position)
+
+    def _item(self, number: int, line: str, position: int) -> int:
+        while self._buses and self._buses[-1][0] >= position:
+            self._buses.pop()
+        if root := _ROOT.match(line, position):
+            self._buses[:] = [(position, root.group(1), root.group(2))]
+            return root.end()
+        if not self._buses or len(self._buses) > _MAX_DEPTH:
+            raise bad_line("lspci -t", number, line, "a root such as '-[0000:00]-'")
+        _, domain, bus = self._buses[-1]
+        if branch := _BRANCH.match(line, position):
+            self._buses.append((position, domain, branch.group(1)))
+            return branch.end()
+        leaf = _LEAF.match(line, position)
+        if leaf is None:
+            raise bad_line("lspci -t", number, line[position:], "a device such as '00.0'")
+        end, name = leaf.end(), ""
+        if line[end : end + 2] == "  ":
+            end, name = len(line), line[end:].strip()
+        self.devices.append(_device(f"{domain}:{bus}:{leaf.group()}", name))
+        return end
+
+
 def parse_tree(text: str) -> tuple[PciDevice, ...]:
     """The devices of the drawing in its order, bridges included."""
-    devices: list[PciDevice] = []
-    # For each column at which a bus begins: its domain and number.
-    buses: list[tuple[int, str, str]] = []
+    tree = _Tree()
     for number, line in numbered_lines(text):
         if line:
-            _parse_line(number, line, buses, devices)
-    if not devices:
+            tree.feed(number, line)
+    if not tree.devices:
         raise NotUnderstoodError("The lspci tree shows no device.")
-    return tuple(devices)
-
-
-def _parse_line(
-    number: int,
-    line: str,
-    buses: list[tuple[int, str, str]],
-    devices: list[PciDevice],
-) -> None:
-    position = 0
-    while position < len(line):
-        drawing = _DRAWING.match(line, position)
-        position = drawing.end() if drawing else position
-        if position == len(line):
-            return
-        root, branch = _ROOT.match(line, position), _BRANCH.match(line, position)
-        leaf = _LEAF.match(line, position)
-        if root or branch:
-            while buses and buses[-1][0] >= position:
-                buses.pop()
-            if len(buses) > _MAX_DEPTH:
-                raise bad_line("lspci -t", number, line, "fewer levels of bridges")
-        if root:
-            buses[:] = [(position, root.group(1), root.group(2))]
-            position = root.end()
-        elif branch:
-            if not buses:
-                raise bad_line("lspci -t", number, line, "a root such as '-[0000:00]-'")
-            buses.append((position, buses[-1][1], branch.group(1)))
-            position = branch.end()
-        elif leaf:
-            while buses and buses[-1][0] >= position:
-                buses.pop()
-            if not buses:
-                raise bad_line("lspci -t", number, line, "a root such as '-[0000:00]-'")
-            _, domain, bus = buses[-1]
-            position = leaf.end()
-            name = ""
-            if line[position : position + 2] == "  ":
-                name = line[position:].strip()
-                position = len(line)
-            devices.append(_device(f"{domain}:{bus}:{leaf.group()}", name))
-        else:
-            raise bad_line("lspci -t", number, line[position:], "a device such as '00.0'")
+    return tuple(tree.devices)
 
 
 def _device(address: str, name: str) -> PciDevice:

@@ -56,8 +56,11 @@ class NetplanInterface:
 
     @property
     def mtu_needs_mac_match(self) -> bool:
-        """networkd applies the MTU of a physical interface through a .link file, which some
-        versions only write for a match by MAC address."""
+        """Whether the MTU may stay without effect.
+
+        For systemd-networkd netplan writes it to a .link file, which some versions only apply with
+        a match by MAC address.
+        """
         return self.kind == "ethernet" and self.mtu_bytes is not None and self.match_mac is None
 
 
@@ -83,9 +86,8 @@ def parse(text: str) -> NetplanFacts:
             raise unknown_form("netplan", text, "a YAML file with 'network:'") from None
         where = getattr(error, "problem_mark", None)
         line = f" at line {where.line + 1}" if where is not None else ""
-        raise NotUnderstoodError(
-            f"The netplan file is not valid YAML{line}: {excerpt(str(getattr(error, 'problem', error)))}."
-        ) from None
+        problem = excerpt(str(getattr(error, "problem", error)))
+        raise NotUnderstoodError(f"The netplan file is not valid YAML{line}: {problem}.") from None
     if not isinstance(root, yaml.MappingNode) or "network" not in _keys(root):
         failed = failure_line(text)
         raise unknown_form("netplan", failed or text, "a YAML file with 'network:'")

@@ -16,6 +16,8 @@ from hfprov.evidence.cpulist import MAX_CPUS, parse_cpulist
 from hfprov.evidence.host_values import bad_line, natural, numbered_lines, unknown_form
 from hfprov.evidence.text import clean
 
+_Nodes = dict[int, dict[str, int | tuple[int, ...] | None]]
+
 _HEADER = re.compile(r"available: ([0-9]{1,5}) nodes? \(([0-9,-]+)\)")
 _CPUS = re.compile(r"node ([0-9]{1,5}) cpus:((?: [0-9]{1,9})*)")
 _MEMORY = re.compile(r"node ([0-9]{1,5}) (size|free): ([0-9]{1,12}) MB")
@@ -51,44 +53,58 @@ class NumactlFacts:
     """What is missing or does not fit together; empty for a whole output."""
 
 
+class _Reader:
+    """Reads a text line by line."""
+
+    __slots__ = ("announced", "columns", "distances", "nodes")
+
+    def __init__(self) -> None:
+        self.announced: tuple[int, ...] | None = None
+        self.nodes: _Nodes = {}
+        self.columns: list[int] = []
+        self.distances: dict[int, dict[int, int]] = {}
+
+    def feed(self, number: int, line: str, plain: str) -> bool:
+        """Take one line. False if it is none of numactl's."""
+        if match := _HEADER.fullmatch(plain):
+            self.announced = parse_cpulist(match.group(2))
+            if len(self.announced) != int(match.group(1)):
+                raise bad_line("numactl", number, line, f"{match.group(1)} node numbers")
+        elif match := _CPUS.fullmatch(plain):
+            _put(self.nodes, number, line, int(match.group(1)), "cpus", _cpus(match.group(2)))
+        elif match := _MEMORY.fullmatch(plain):
+            value = natural(match.group(3), "Memory of a node")
+            _put(self.nodes, number, line, int(match.group(1)), match.group(2), value)
+        elif match := _UNKNOWN.fullmatch(plain):
+            _put(self.nodes, number, line, int(match.group(1)), match.group(2), None)
+        elif match := _COLUMNS.fullmatch(plain):
+            self.columns = [int(word) for word in match.group(1).split()]
+        elif (match := _DISTANCES.fullmatch(plain)) and self.columns:
+            row = [int(word) for word in match.group(2).split()]
+            self.distances[int(match.group(1))] = dict(zip(self.columns, row, strict=False))
+        else:
+            return False
+        return True
+
+
 def parse(text: str) -> NumactlFacts:
     """Facts from ``numactl --hardware``."""
     text = clean(text)
-    announced: tuple[int, ...] | None = None
-    nodes: dict[int, dict[str, int | tuple[int, ...] | None]] = {}
-    columns: list[int] = []
-    distances: dict[int, dict[int, int]] = {}
+    reader = _Reader()
     for number, line in numbered_lines(text):
         plain = line.strip()
-        if not plain or plain == "node distances:":
+        if not plain or plain == "node distances:" or reader.feed(number, line, plain):
             continue
-        if match := _HEADER.fullmatch(plain):
-            announced = parse_cpulist(match.group(2))
-            if len(announced) != int(match.group(1)):
-                raise bad_line("numactl", number, line, f"{match.group(1)} node numbers")
-        elif match := _CPUS.fullmatch(plain):
-            _put(nodes, number, line, int(match.group(1)), "cpus", _cpus(match.group(2)))
-        elif match := _MEMORY.fullmatch(plain):
-            value = natural(match.group(3), "Memory of a node")
-            _put(nodes, number, line, int(match.group(1)), match.group(2), value)
-        elif match := _UNKNOWN.fullmatch(plain):
-            _put(nodes, number, line, int(match.group(1)), match.group(2), None)
-        elif match := _COLUMNS.fullmatch(plain):
-            columns = [int(word) for word in match.group(1).split()]
-        elif (match := _DISTANCES.fullmatch(plain)) and columns:
-            row = [int(word) for word in match.group(2).split()]
-            distances[int(match.group(1))] = dict(zip(columns, row, strict=False))
-        elif not nodes and announced is None:
+        if not reader.nodes and reader.announced is None:
             raise unknown_form("numactl", text, "'available: 2 nodes (0-1)'")
-        else:
-            raise bad_line("numactl", number, line, "a line of 'numactl --hardware'")
-    if not nodes:
+        raise bad_line("numactl", number, line, "a line of 'numactl --hardware'")
+    if not reader.nodes:
         raise unknown_form("numactl", text, "'node 0 cpus: …'")
-    return _facts(announced, nodes, columns, distances)
+    return _facts(reader.announced, reader.nodes, reader.columns, reader.distances)
 
 
 def _put(
-    nodes: dict[int, dict[str, int | tuple[int, ...] | None]],
+    nodes: _Nodes,
     line_number: int,
     line: str,
     node: int,
@@ -109,7 +125,7 @@ def _cpus(words: str) -> tuple[int, ...]:
 
 def _facts(
     announced: tuple[int, ...] | None,
-    raw: dict[int, dict[str, int | tuple[int, ...] | None]],
+    raw: _Nodes,
     columns: list[int],
     distances: dict[int, dict[int, int]],
 ) -> NumactlFacts:

@@ -7,6 +7,7 @@ text of ``smart-log`` and ``id-ctrl``. Source: NVM Express base specification 2.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +73,7 @@ class NvmeControllerFacts:
 NvmeFacts = NvmeListFacts | NvmeControllerFacts | NvmeHealth
 
 _KELVIN = 273.15
+_HEX = re.compile(r"0x[0-9a-fA-F]{1,4}")
 
 
 def parse(text: str) -> NvmeFacts:
@@ -82,7 +84,7 @@ def parse(text: str) -> NvmeFacts:
         return _from_json(mapping(json_value(text, "nvme"), "The nvme document"))
     if "critical_warning" in text:
         return parse_smart_text(text)
-    if start.startswith("NVME Identify Controller") or start.startswith("vid "):
+    if start.startswith(("NVME Identify Controller", "vid ")):
         return _controller_text(text)
     raise unknown_form("nvme", text, "JSON, 'Smart Log for NVME device' or 'Identify Controller'")
 
@@ -165,18 +167,9 @@ def _controller_text(text: str) -> NvmeControllerFacts:
     missing = [name for name in ("vid", "sn", "mn", "fr") if name not in fields]
     if missing:
         raise NotUnderstoodError(f"'nvme id-ctrl' shows no '{missing[0]}': it is cut off.")
-    for name in ("vid",):
-        fields[name] = str(int(fields[name], 16)) if _is_hex(fields[name]) else fields[name]
+    if _HEX.fullmatch(fields["vid"]):
+        fields["vid"] = str(int(fields["vid"], 16))
     return _controller(fields)
-
-
-def _is_hex(text: str) -> bool:
-    return (
-        text.startswith("0x")
-        and len(text) <= len("0x1234")
-        and text[2:].isalnum()
-        and (not set(text[2:].lower()) - set("0123456789abcdef"))
-    )
 
 
 def _controller(item: dict[str, Any]) -> NvmeControllerFacts:

@@ -29,7 +29,7 @@ _OBJECT_KEYS = (
     "vmbu_failed",
     "pmr_ro",
 )
-_NUMBER = re.compile(r"([0-9][0-9,.'’\u202f\u00a0]*)\s*(%|°?[CFK]\b|°)?")
+_NUMBER = re.compile(r"([0-9][0-9,.'\u2019\u202f\u00a0]*)")
 _KELVIN = 273.15
 _MAX_WARNING = 255
 
@@ -87,10 +87,7 @@ def parse_smart_json(document: Mapping[str, Any]) -> NvmeHealth:
 def _json_warnings(value: Any) -> tuple[str, ...]:
     if not isinstance(value, dict):
         return _bits(json_count(value, "'critical_warning'"))
-    if "value" in value:
-        bits = json_count(value["value"], "'critical_warning.value'")
-    else:
-        bits = 0
+    bits = json_count(value.get("value", 0), "'critical_warning.value'")
     found = set(_bits(bits))
     known = False
     for key, name in zip(_OBJECT_KEYS, WARNINGS, strict=True):
@@ -150,9 +147,8 @@ def parse_smart_text(text: str) -> NvmeHealth:
             raise NotUnderstoodError(f"The SMART log has no '{name}': it is cut off.")
         match = _NUMBER.match(named[name])
         if match is None:
-            raise NotUnderstoodError(
-                f"'{name}' of the SMART log should be a number, but is '{excerpt(named[name], 40)}'."
-            )
+            said = excerpt(named[name], 40)
+            raise NotUnderstoodError(f"'{name}' of the SMART log is no number: '{said}'.")
         return natural(re.sub(r"[^0-9]", "", match.group(1)), f"'{name}' of the SMART log")
 
     if "°F" in named.get("temperature", ""):

@@ -22,8 +22,22 @@ _TYPE = re.compile(r"#?([A-Za-z0-9]+)(?:\.v[0-9_]+)?\.([A-Za-z0-9]+)")
 _STORED = re.compile(r"(?:Previous|Available|Rollback)-|.*-Backup$")
 _STANDBY = ("StandbySpare", "StandbyOffline")
 _KNOWN = frozenset(
-    "Id Name Description Manufacturer Model PartNumber SerialNumber UUID FirmwareVersion "
-    "BiosVersion Version Updateable SoftwareId ReleaseDate".split()
+    [
+        "Id",
+        "Name",
+        "Description",
+        "Manufacturer",
+        "Model",
+        "PartNumber",
+        "SerialNumber",
+        "UUID",
+        "FirmwareVersion",
+        "BiosVersion",
+        "Version",
+        "Updateable",
+        "SoftwareId",
+        "ReleaseDate",
+    ]
 )
 # Sensor values that are plain numbers or {"Reading": …} of a resource: name, unit.
 _METRICS = {

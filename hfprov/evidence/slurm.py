@@ -19,9 +19,31 @@ from hfprov.evidence.text import clean, excerpt
 _KEY = re.compile(r"(?:^|\s)([A-Z][A-Za-z0-9:/]*)=")
 _GPU = re.compile(r"gpu(?::[A-Za-z0-9_.-]+)?:([0-9]{1,5})")
 _JOB_STATES = frozenset(
-    "PENDING RUNNING SUSPENDED COMPLETING COMPLETED CONFIGURING FAILED CANCELLED TIMEOUT "
-    "NODE_FAIL PREEMPTED OUT_OF_MEMORY BOOT_FAIL DEADLINE STOPPED RESIZING REQUEUED "
-    "REQUEUE_HOLD SIGNALING SPECIAL_EXIT STAGE_OUT REVOKED LAUNCH_FAILED".split()
+    [
+        "PENDING",
+        "RUNNING",
+        "SUSPENDED",
+        "COMPLETING",
+        "COMPLETED",
+        "CONFIGURING",
+        "FAILED",
+        "CANCELLED",
+        "TIMEOUT",
+        "NODE_FAIL",
+        "PREEMPTED",
+        "OUT_OF_MEMORY",
+        "BOOT_FAIL",
+        "DEADLINE",
+        "STOPPED",
+        "RESIZING",
+        "REQUEUED",
+        "REQUEUE_HOLD",
+        "SIGNALING",
+        "SPECIAL_EXIT",
+        "STAGE_OUT",
+        "REVOKED",
+        "LAUNCH_FAILED",
+    ]
 )
 _NO_REASON = ("", "none", "(null)", "None")
 _DRAINING = re.compile(r"DRAIN", re.IGNORECASE)

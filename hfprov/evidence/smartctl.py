@@ -78,9 +78,8 @@ def _from_json(document: dict[str, Any]) -> SmartctlFacts:
     about = mapping(document.get("smartctl"), "'smartctl'")
     status = json_count(about.get("exit_status"), "'exit_status'")
     if status & _NOT_ASKED or "smart_status" not in document:
-        raise NotUnderstoodError(
-            f"smartctl did not ask the drive: {_messages(about) or _bits(status, 0) or 'no status'}."
-        )
+        said = _messages(about) or "; ".join(_bits(status, 0)) or "there is no 'smart_status'"
+        raise NotUnderstoodError(f"smartctl did not ask the drive: {said}.")
     health = mapping(document["smart_status"], "'smart_status'")
     passed = optional_bool(health.get("passed"), "'passed'")
     if passed is None:
@@ -142,10 +141,9 @@ def _from_text(text: str) -> SmartctlFacts:
     if match is None:
         raise unknown_form("smartctl", text, "'SMART overall-health self-assessment test result'")
     verdict = match.group(1).strip()
-    if verdict not in ("PASSED", "OK") and not verdict.startswith("FAILED"):
-        # SCSI drives answer with words ("FAILURE PREDICTION THRESHOLD EXCEEDED").
-        if not re.match(r"[A-Z]{3,} [A-Z]", verdict):
-            raise NotUnderstoodError(f"The health '{excerpt(verdict, 40)}' is not understood.")
+    # SCSI drives that are failing answer with words ("FAILURE PREDICTION THRESHOLD EXCEEDED").
+    if not re.match(r"PASSED$|OK$|FAILED|[A-Z]{3,} [A-Z]", verdict):
+        raise NotUnderstoodError(f"The health '{excerpt(verdict, 40)}' is not understood.")
     fields = {key.lower(): value.strip() for key, value in _FIELD.findall(text)}
     return SmartctlFacts(
         device=None,
