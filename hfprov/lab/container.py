@@ -129,8 +129,19 @@ class ContainerEngine:
         # The keeper first, or it would start the node again. A node that is thrown away needs no
         # orderly shutdown, and its init takes every process of the node with it.
         for group in (*own, *groups):
-            _empty(group)
-        home = self._paths.node(node)
+            _end(group)
+        self._delete_disk(self._paths.node(node))
+        _remove_traces(_machine(state, node))
+
+    def discard_rack(self, rack_id: str) -> None:
+        for root in cgroup_roots():
+            _end(root / network.namespace(rack_id))
+        if self._paths.nodes.is_dir():
+            for home in self._paths.nodes.iterdir():
+                self._delete_disk(home)
+        _remove_traces(f"{network.namespace(rack_id)}-*")
+
+    def _delete_disk(self, home: Path) -> None:
         lock = _nspawn_lock(home / "root")
         for point in mountpoints_below(home):
             run(["umount", point], timeout=30)
@@ -138,14 +149,7 @@ class ContainerEngine:
             raise LabError(f"Something is still mounted below '{home}'; nothing was deleted there.")
         if home.exists():
             shutil.rmtree(home)
-        machine = _machine(state, node)
-        for leftover in Path("/run/systemd/nspawn").glob(f"*/{machine}"):
-            leftover.rmdir()
         lock.unlink(missing_ok=True)
-
-    def forget_rack(self, state: RackState) -> None:
-        for root in cgroup_roots():
-            _remove_group(root / network.namespace(state.rack_id))
 
     def _mount(self, state: RackState, node: NodeSpec, home: Path) -> None:
         image = Image(self._lab / "images" / state.image)
@@ -164,6 +168,12 @@ class ContainerEngine:
 
 def _machine(state: RackState, node: NodeSpec) -> str:
     return f"{network.namespace(state.rack_id)}-{node.name}"
+
+
+def _remove_traces(machines: str) -> None:
+    """Delete the empty directories that nspawn makes for each machine and leaves when killed."""
+    for leftover in Path("/run/systemd/nspawn").glob(f"*/{machines}"):
+        leftover.rmdir()
 
 
 def _nspawn_lock(root: Path) -> Path:
@@ -253,15 +263,14 @@ def _innermost_pid(pid: int) -> int | None:
     return None
 
 
-def _empty(group: Path) -> None:
-    """Kill every process in a control group and delete it. Raises when it does not become empty."""
+def _end(group: Path) -> None:
+    """Kill every process at and below a control group and delete it.
+
+    Raises :class:`LabError` when it does not become empty.
+    """
     kill = group / "cgroup.kill"
     if kill.exists():
         kill.write_text("1", encoding="ascii")
-    _remove_group(group)
-
-
-def _remove_group(group: Path) -> None:
     deadline = time.monotonic() + _DISCARD_DEADLINE
     while group.exists():
         try:

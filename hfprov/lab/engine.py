@@ -49,5 +49,5 @@ class Engine(Protocol):
     def discard(self, state: RackState, node: NodeSpec) -> None:
         """End a node and delete its disk. Does nothing for a node that never was."""
 
-    def forget_rack(self, state: RackState) -> None:
-        """Remove what is left once every node is discarded."""
+    def discard_rack(self, rack_id: str) -> None:
+        """End every node of a rack and delete its disks, whether or not its state is known."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hfprov.errors import LabError
-from hfprov.lab.host import run
+from hfprov.lab.host import mountpoints_below, run
 from hfprov.lab.state import RackState
 
 MANAGEMENT_BRIDGE = "mgmt"
@@ -38,6 +38,7 @@ def ensure_network(state: RackState, directory: Path) -> None:
     """
     name = namespace(state.rack_id)
     label = _label(directory)
+    _remove_half_made(namespace_file(state.rack_id))
     if not namespace_file(state.rack_id).exists():
         _ip("netns", "add", name)
     inside = ("-n", name)
@@ -69,11 +70,18 @@ def remove_network(rack_id: str, directory: Path) -> None:
         if link.get("ifalias", label) != label:
             raise LabError(f"The interface '{name}' does not belong to the rack in '{directory}'.")
         _ip("link", "delete", name)
+    _remove_half_made(namespace_file(rack_id))
     if namespace_file(rack_id).exists():
         bridge = _link(MANAGEMENT_BRIDGE, "-n", name)
         if bridge is not None and bridge.get("ifalias", label) != label:
             raise LabError(f"The namespace '{name}' does not belong to the rack in '{directory}'.")
         _ip("netns", "delete", name)
+
+
+def _remove_half_made(file: Path) -> None:
+    """Delete a namespace's file on which nothing is mounted: 'ip netns add' was killed."""
+    if file.exists() and not mountpoints_below(file):
+        file.unlink()
 
 
 def interface_exists(rack_id: str) -> bool:

@@ -130,18 +130,22 @@ class Rack:
         return self.status()
 
     def down(self) -> bool:
-        """Remove the rack and everything it made; ``False`` when there was none."""
+        """Remove the rack and everything it made; ``False`` when there was none.
+
+        Works from the directory's name, so a rack whose files were deleted is found as well.
+        """
         require_root()
-        if load_state(self.paths) is None:
+        directory = self.paths.directory
+        if not self.paths.state.exists() and not registry.is_claimed(directory):
             return False
+        directory.mkdir(parents=True, exist_ok=True)
         with rack_lock(self.paths):
-            state = self._state()
-            self._say(f"Taking down {_count(state.nodes)} ...")
-            _each(state.nodes, lambda node: self._engine.discard(state, node))
-            self._engine.forget_rack(state)
+            rack_id = registry.identity(directory)
+            self._say(f"Taking down the rack in '{directory}' ...")
+            self._engine.discard_rack(rack_id)
             with registry.registry_lock():
-                network.remove_network(state.rack_id, self.paths.directory)
-                registry.release_identity(state.rack_id)
+                network.remove_network(rack_id, directory)
+                registry.release_identity(rack_id)
                 registry.restore_inotify_limit()
             remove_rack_files(self.paths)
         return True

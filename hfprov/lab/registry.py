@@ -33,12 +33,17 @@ def registry_lock() -> Iterator[None]:
         yield
 
 
+def identity(directory: Path) -> str:
+    """The short name of the rack in a directory: the same every time."""
+    return hashlib.sha256(str(directory).encode()).hexdigest()[:6]
+
+
 def claim_identity(directory: Path) -> str:
-    """A short name for the rack in ``directory``, the same every time and taken by no other.
+    """Take the name of the rack in ``directory`` and return it.
 
     Call under :func:`registry_lock`. Raises :class:`LabError` when another rack has it.
     """
-    rack_id = hashlib.sha256(str(directory).encode()).hexdigest()[:6]
+    rack_id = identity(directory)
     claim = RUN_DIRECTORY / f"rack-{rack_id}"
     if claim.exists() and claim.read_text(encoding="utf-8") != str(directory):
         raise LabError(
@@ -47,6 +52,15 @@ def claim_identity(directory: Path) -> str:
         )
     claim.write_text(str(directory), encoding="utf-8")
     return rack_id
+
+
+def is_claimed(directory: Path) -> bool:
+    """Whether a rack was made in a directory and not taken down."""
+    claim = RUN_DIRECTORY / f"rack-{identity(directory)}"
+    try:
+        return claim.read_text(encoding="utf-8") == str(directory)
+    except FileNotFoundError:
+        return False
 
 
 def release_identity(rack_id: str) -> None:

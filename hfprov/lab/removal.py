@@ -26,7 +26,7 @@ def remove_rack_files(paths: RackPaths) -> None:
         if tree.exists():
             shutil.rmtree(tree)
     # Last: as long as it exists, another 'down' can finish the work.
-    paths.state.unlink()
+    paths.state.unlink(missing_ok=True)
     (paths.directory / ".lock").unlink(missing_ok=True)
     if not any(paths.directory.iterdir()):
         paths.directory.rmdir()

@@ -68,9 +68,11 @@ def rack(tmp_path_factory):
     except LabError as error:
         pytest.skip(error.message)
     rack = Rack(tmp_path_factory.mktemp("lab") / "rack")
-    rack.up(3)
-    yield rack
-    rack.down()
+    try:
+        rack.up(3)
+        yield rack
+    finally:
+        rack.down()
 
 
 def ssh(rack, node, command):

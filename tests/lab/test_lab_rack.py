@@ -31,9 +31,11 @@ def _able_machine():
 @pytest.fixture(scope="module")
 def rack(tmp_path_factory):
     rack = Rack(tmp_path_factory.mktemp("lab") / "rack")
-    rack.up(3)
-    yield rack
-    rack.down()
+    try:
+        rack.up(3)
+        yield rack
+    finally:
+        rack.down()
 
 
 def ssh(rack, node, command, *options):
@@ -193,28 +195,54 @@ def test_nothing_is_left_after_down_and_files_of_others_stay(tmp_path):
     assert not rack.down()
 
 
-@pytest.mark.parametrize("moment", ["planned", "networked", "mounted", "booting"])
+@pytest.mark.parametrize("moment", ["planned", "wired", "networked", "mounted", "booting"])
 def test_down_cleans_up_after_an_up_that_was_killed(tmp_path, moment):
     rack = Rack(tmp_path / "rack")
     happened = {
         "planned": rack.paths.state.exists,
+        "wired": network.namespace_file(registry.identity(rack.paths.directory)).exists,
         "networked": rack.paths.known_hosts.exists,
         "mounted": lambda: any(rack.paths.nodes.glob("*/filled")),
         "booting": lambda: any(rack.paths.nodes.glob("node02/console.log")),
     }[moment]
     argv = [sys.executable, "-m", "hfprov.lab", "up", "--nodes", "6", "--dir",
             str(rack.paths.directory)]  # fmt: skip
-    up = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    up = subprocess.Popen(
+        argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     deadline = time.monotonic() + 120
     while not happened():
         assert up.poll() is None, "'up' ended before it could be killed"
         assert time.monotonic() < deadline
-        time.sleep(0.005)
-    os.kill(up.pid, signal.SIGKILL)
+        time.sleep(0.002)
+    os.killpg(up.pid, signal.SIGKILL)
     up.wait()
-    rack_id = load_state(rack.paths).rack_id
+    rack_id = registry.identity(rack.paths.directory)
     assert traces(rack, rack_id) != []
     assert rack.down()
+    assert traces(rack, rack_id) == []
+
+
+def test_a_rack_whose_files_were_deleted_can_still_be_taken_down(tmp_path):
+    rack = Rack(tmp_path / "rack")
+    rack.up(1)
+    rack_id = load_state(rack.paths).rack_id
+    rack.paths.state.unlink()
+    assert rack.down()
+    assert traces(rack, rack_id) == []
+
+
+def test_a_half_made_namespace_does_not_stop_up(tmp_path):
+    rack = Rack(tmp_path / "rack")
+    rack.up(1)
+    rack_id = load_state(rack.paths).rack_id
+    try:
+        rack._engine.discard_rack(rack_id)
+        host.run(["ip", "netns", "delete", network.namespace(rack_id)], timeout=10)
+        network.namespace_file(rack_id).touch()
+        assert rack.up(1).all_running
+    finally:
+        assert rack.down()
     assert traces(rack, rack_id) == []
 
 
