@@ -65,7 +65,7 @@ def parse(text: str) -> Firmware:
 
 
 def parse_lines(lines: list[str]) -> Firmware:
-    """As :func:`parse`, from stripped lines; what comes before the first property is passed over."""
+    """As :func:`parse`, from stripped lines; what precedes the first property is passed over."""
     if not lines:
         raise empty("flint")
     pairs: dict[str, str] = {}

@@ -81,7 +81,7 @@ _MERGED = ("sum", "sum_sent", "sum_received")
 
 
 def _keep_repeats(pairs: Pairs) -> Any:
-    """iperf 3.7 to 3.9 wrote both directions of ``--bidir`` under the same keys."""
+    """Versions 3.7 to 3.9 wrote both directions of ``--bidir`` under the same keys."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found and key in _MERGED:
@@ -169,14 +169,14 @@ def _directions(
     if sent is None and received is None and whole is not None:
         # UDP before iperf 3.11: one sum, whose rate is the sender's and whose losses are not.
         total = _throughput(whole)
-        return total, _less_losses(total) if udp else None
+        return total, less_losses(total) if udp else None
     return (
         _throughput(sent) if sent else None,
         _throughput(received) if received else None,
     )
 
 
-def _less_losses(sent: Throughput) -> Throughput | None:
+def less_losses(sent: Throughput) -> Throughput | None:
     """What arrived of a UDP stream whose losses are known; None when they are not."""
     if sent.lost_packets is None or not sent.packets or sent.lost_packets > sent.packets:
         return None

@@ -8,7 +8,13 @@ from __future__ import annotations
 import re
 
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence.iperf import IperfResult, NetperfResults, NetperfStream, Throughput
+from hfprov.evidence.iperf import (
+    IperfResult,
+    NetperfResults,
+    NetperfStream,
+    Throughput,
+    less_losses,
+)
 from hfprov.evidence.net_lines import Node, decimal, empty, integer, lines_of
 from hfprov.evidence.text import excerpt
 
@@ -37,6 +43,8 @@ def parse_text(text: str) -> IperfResult:
         raise empty("iperf3")
     error = next((match["message"] for line in lines if (match := _ERROR.fullmatch(line))), None)
     totals = [total for line in lines if (total := _total(line)) is not None]
+    if not totals:
+        totals = _old_udp_totals(lines)
     if not totals and error is None:
         raise NotUnderstoodError(
             "iperf3: no total ('… sender' or '… receiver') is in the output; it may be cut off."
@@ -66,6 +74,21 @@ def _total(line: str) -> Total | None:
     if not words or words[-1] not in ("sender", "receiver"):
         return None
     return match["id"], (match["role"] or "")[:2], words[-1], _figures(match)
+
+
+def _old_udp_totals(lines: list[str]) -> list[Total]:
+    """UDP before iperf 3.6: one line per stream below the rule, without the side that counted."""
+    rules = [at for at, line in enumerate(lines) if line.replace(" ", "").startswith("-----")]
+    below = lines[rules[-1] + 1 :] if rules else []
+    found: list[Total] = []
+    for line in below:
+        match = _ROW.fullmatch(line)
+        figures = _figures(match) if match is not None else None
+        if match is not None and figures is not None and figures.packets is not None:
+            arrived = less_losses(figures)
+            found.append((match["id"], "", "sender", figures))
+            found += [(match["id"], "", "receiver", arrived)] if arrived else []
+    return found
 
 
 def _figures(match: re.Match[str]) -> Throughput:

@@ -22,7 +22,9 @@ _DECIMAL = re.compile(
 )
 _JSON_START = re.compile(r"^[ \t]*[\[{]", re.MULTILINE)
 _BLANK_RUNS = re.compile(r"\n[ \t\n]*\n")
+_BRACKET = re.compile(r"[\[\]{}]")
 _MOST_STARTS = 20
+_MOST_DEPTH = 100
 
 
 def lines_of(text: str) -> list[str]:
@@ -101,6 +103,16 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"'{name}' is not a JSON number")
 
 
+def _too_deep(text: str) -> bool:
+    """Whether brackets nest deeper than any tool's output. Brackets in texts count too."""
+    depth = 0
+    for match in _BRACKET.finditer(text):
+        depth += 1 if match.group() in "[{" else -1
+        if depth > _MOST_DEPTH:
+            return True
+    return False
+
+
 def json_value(text: str, *, pairs: Callable[[Pairs], Any] | None = None) -> Any:
     """The one JSON document in a text; lines before it (warnings, banners) are passed over.
 
@@ -109,6 +121,8 @@ def json_value(text: str, *, pairs: Callable[[Pairs], Any] | None = None) -> Any
     thousands of digits), or is followed by anything but white space.
     """
     text = _BLANK_RUNS.sub("\n", clean(text))
+    if _too_deep(text):
+        raise NotUnderstoodError(f"The JSON document nests deeper than {_MOST_DEPTH} levels.")
     decoder = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=pairs)
     problem = ""
     for count, match in enumerate(_JSON_START.finditer(text)):

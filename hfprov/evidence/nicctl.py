@@ -6,6 +6,7 @@ into one object by repeating its keys; both of them are kept.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -115,11 +116,10 @@ def _objects(node: Node) -> list[Node]:
 
 def _distinct(nodes: list[Node]) -> list[Node]:
     """Without objects that say the same: a merged object repeats the one before it."""
-    found: list[Node] = []
+    found: dict[str, Node] = {}
     for node in nodes:
-        if not any(node.value == other.value for other in found):
-            found.append(node)
-    return found
+        found.setdefault(json.dumps(node.value, sort_keys=True), node)
+    return list(found.values())
 
 
 def _nic(node: Node) -> Nic:
