@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Facts, check, require
 from hfprov.checks.written_file import judge_written_file
-from hfprov.evidence.ifupdown import IFUPDOWN
+from hfprov.evidence.ifupdown import IFUPDOWN, Option
 from hfprov.evidence.ip_link import Interface
 from hfprov.evidence.managed_links import DEFAULT_ROUTES, LINKS, NETWORK_MANAGER, NETWORK_UNITS
 from hfprov.evidence.networkd import APPLIED, NETWORKS, size
@@ -20,6 +20,8 @@ from hfprov.verdict import Finding, Impact, failed, passed, unknown
 DROP_IN = "90-hfprov-mtu.conf"
 VARIABLES = ("jumbo_mtu_interfaces", "jumbo_mtu_bytes")
 _WRITABLE_BY_OTHERS = 0o022
+NETWORKD, IFUP, NETPLAN, NM = "systemd-networkd", "ifupdown", "netplan", "NetworkManager"
+_UNIT_OF = {NETWORKD: "systemd-networkd.service", IFUP: "networking.service"}
 
 
 def _interfaces(baseline: Baseline) -> list[str]:
@@ -81,36 +83,23 @@ def management(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
 
 @check(
     "mtu.persistent",
-    reads=[LINKS, APPLIED, NETWORKS, IFUPDOWN, NETWORK_MANAGER, NETWORK_UNITS],
+    reads=[LINKS, APPLIED, NETWORKS, IFUPDOWN, NETWORK_MANAGER],
     role="jumbo_mtu",
     impact=Impact.NONE,
     judges=VARIABLES,
 )
 def persistent(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
-    """The MTU that the next boot sets, and that one configuration only claims the interface."""
-    expected = f"{baseline['jumbo_mtu_bytes']} after a reboot"
+    """The MTU that the files of each network configuration give the interface at the next boot."""
+    wanted = int(baseline["jumbo_mtu_bytes"])
     for name in _interfaces(baseline):
         link = facts.get(LINKS).find(name)
-        if link is None:
-            reason = "There is no interface of this name."
-            yield failed(name, observed="absent", expected=expected, reason=reason)
-            continue
-        stacks = _stacks(facts, link)
-        if len(stacks) != 1:
-            reason = (
-                f"It is configured by {' and by '.join(stacks)} at once."
-                if stacks
-                else "No network configuration that is known here manages it."
-            )
-            observed = ", ".join(stacks) or "unmanaged"
-            yield failed(name, observed=observed, expected=expected, reason=reason)
-        elif stacks[0] == "systemd-networkd":
-            yield _networkd(facts, link, int(baseline["jumbo_mtu_bytes"]))
-        elif stacks[0] == "ifupdown":
-            yield _ifupdown(facts, name, int(baseline["jumbo_mtu_bytes"]))
-        else:
-            reason = f"It is managed by {stacks[0]}, whose files are not read yet."
-            yield unknown(name, reason=reason, expected=expected)
+        stacks = _stacks(facts, link) if link else []
+        if link is None or not stacks:
+            reason = "No network configuration that is known here manages it."
+            expected = f"{wanted} after a reboot"
+            yield failed(name, observed="unmanaged", expected=expected, reason=reason)
+        for stack in stacks:
+            yield _persisted(facts, name, stack, wanted)
 
 
 def _stacks(facts: Facts, link: Interface) -> list[str]:
@@ -119,66 +108,111 @@ def _stacks(facts: Facts, link: Interface) -> list[str]:
     applied = _applied(facts, link)
     if applied:
         netplan = applied.startswith("/run/") and "netplan" in applied
-        found.append("netplan" if netplan else "systemd-networkd")
+        found.append(NETPLAN if netplan else NETWORKD)
     if facts.get(IFUPDOWN).of(link.name):
-        found.append("ifupdown")
+        found.append(IFUP)
     if link.name in facts.get(NETWORK_MANAGER):
-        found.append("NetworkManager")
+        found.append(NM)
     return found
 
 
-def _networkd(facts: Facts, link: Interface, wanted: int) -> Finding:
+def _persisted(facts: Facts, name: str, stack: str, wanted: int) -> Finding:
     expected = f"{wanted} after a reboot"
-    applied = _applied(facts, link)
-    for network in facts.get(NETWORKS).files:
-        answer = network.matches(link)
-        if network.path == applied:
-            break
-        if answer:
-            reason = f"'{network.path}' comes first, and takes the interface at the next boot."
-            return failed(link.name, observed=network.path, expected=applied, reason=reason)
-        if answer is None:
-            reason = f"It cannot be told whether '{network.path}' takes the interface."
-            return unknown(link.name, reason=reason, expected=applied)
+    link = facts.get(LINKS).find(name)
+    if stack == NETWORKD and link:
+        network = facts.get(NETWORKS).find(_applied(facts, link))
+        setting = network.mtu if network else None
+        found = [(size(setting.value), setting.where)] if setting else []
+    elif stack == IFUP:
+        options = [one for one in _ifupdown_options(facts, name) if one.sets_mtu]
+        found = [(one.mtu or 0, one.where) for one in options]
     else:
-        reason = f"networkd uses '{applied}', which is no longer there."
-        return failed(link.name, observed="no file", expected=applied, reason=reason)
-    if problem := _not_started(facts.get(NETWORK_UNITS), "systemd-networkd.service"):
-        return failed(link.name, observed=problem, expected="enabled", reason=_NOT_AT_BOOT)
-    setting = network.mtu
-    if setting is None or size(setting.value) != wanted:
-        observed = f"{setting.value} by {setting.where}" if setting else "no MTU"
-        reason = "systemd-networkd will set another MTU at the next boot."
-        return failed(link.name, observed=observed, expected=expected, reason=reason)
-    return passed(link.name, observed=f"{wanted} by {setting.where}", expected=expected)
+        reason = f"It is managed by {stack}, whose files are not read yet."
+        return unknown(name, reason=reason, expected=expected)
+    observed = ", ".join(f"{mtu or 'a command'} by {where}" for mtu, where in found) or "no MTU"
+    if [mtu for mtu, _ in found] != [wanted]:
+        reason = f"{stack} does not set the declared MTU at the next boot, once and only once."
+        return failed(name, observed=observed, expected=expected, reason=reason)
+    return passed(name, observed=observed, expected=expected)
 
 
-_NOT_AT_BOOT = "What configures the interface is not started at boot."
+def _ifupdown_options(facts: Facts, name: str) -> Iterator[Option]:
+    for stanza in facts.get(IFUPDOWN).of(name):
+        yield from stanza.options
 
 
-def _not_started(units: Mapping[str, Properties], name: str) -> str:
+@check(
+    "mtu.rivals",
+    reads=[LINKS, APPLIED, NETWORKS, IFUPDOWN, NETWORK_MANAGER, NETWORK_UNITS],
+    role="jumbo_mtu",
+    impact=Impact.MANUAL,
+    judges=["jumbo_mtu_interfaces"],
+)
+def rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """One configuration claims each interface, nothing wins over it, and it starts at boot."""
+    for name in _interfaces(baseline):
+        link = facts.get(LINKS).find(name)
+        found = list(_rivals(facts, link, baseline)) if link else []
+        yield from found
+        if link and not found:
+            yield passed(name, observed="none", expected="no rival")
+        elif link is None:
+            reason = "There is no interface of this name."
+            yield failed(name, observed="absent", expected="no rival", reason=reason)
+
+
+def _rivals(facts: Facts, link: Interface, baseline: Baseline) -> Iterator[Finding]:
+    name, stacks = link.name, _stacks(facts, link)
+    expected = "no rival"
+    if len(stacks) > 1:
+        reason = "More than one configuration claims it: which one wins changes from boot to boot."
+        yield failed(name, observed=" and ".join(stacks), expected=expected, reason=reason)
+    for stack in stacks:
+        if problem := _not_started(facts.get(NETWORK_UNITS), stack):
+            reason = "What configures the interface is not started at boot."
+            yield failed(name, observed=problem, expected="enabled", reason=reason)
+    if NETWORKD in stacks:
+        yield from _networkd_rivals(facts, link, int(baseline["jumbo_mtu_bytes"]))
+    if IFUP in stacks and not facts.get(IFUPDOWN).is_started(name):
+        reason = "ifupdown does not bring the interface up at boot."
+        yield failed(name, observed="no 'auto'", expected=f"auto {name}", reason=reason)
+    for option in _ifupdown_options(facts, name):
+        if option.sets_mtu and option.mtu is None:
+            reason = "This command sets an MTU beside the role's."
+            observed = f"{option.key} {option.value}"
+            yield failed(option.where, observed=observed, expected=expected, reason=reason)
+
+
+def _networkd_rivals(facts: Facts, link: Interface, wanted: int) -> Iterator[Finding]:
+    applied = _applied(facts, link)
+    networks = facts.get(NETWORKS)
+    used = networks.find(applied)
+    if used is None:
+        reason = "networkd uses a file that is no longer there."
+        yield failed(link.name, observed="no file", expected=applied, reason=reason)
+        return
+    for network in networks.files[: networks.files.index(used)]:
+        answer = network.matches(link)
+        if answer:
+            reason = "This file comes first, and takes the interface at the next boot."
+            yield failed(network.path, observed=network.path, expected=applied, reason=reason)
+        elif answer is None:
+            reason = f"It cannot be told whether '{network.path}' takes '{link.name}'."
+            yield unknown(network.path, reason=reason, expected=applied)
+    setting = used.mtu
+    if setting and setting.path != _drop_in_of(applied) and size(setting.value) != wanted:
+        reason = "This setting wins over the role's."
+        expected = f"MTUBytes={wanted}"
+        yield failed(setting.where, observed=setting.statement, expected=expected, reason=reason)
+
+
+def _not_started(units: Mapping[str, Properties], stack: str) -> str:
     """What is wrong with a unit that must start at boot; "" when nothing is."""
-    if name not in units:
-        return "not there"
-    state = property_of(units[name], "UnitFileState")
-    return "" if state in ("enabled", "static", "generated") else state or "not there"
-
-
-def _ifupdown(facts: Facts, name: str, wanted: int) -> Finding:
-    expected = f"{wanted} after a reboot"
-    interfaces = facts.get(IFUPDOWN)
-    if problem := _not_started(facts.get(NETWORK_UNITS), "networking.service"):
-        return failed(name, observed=problem, expected="enabled", reason=_NOT_AT_BOOT)
-    if not interfaces.is_started(name):
-        return failed(name, observed="no 'auto'", expected=f"auto {name}", reason=_NOT_AT_BOOT)
-    found = [
-        option for stanza in interfaces.of(name) for option in stanza.options if option.sets_mtu
-    ]
-    if [option.mtu for option in found] != [wanted]:
-        shown = [f"'{option.key} {option.value}' at {option.where}" for option in found]
-        reason = "ifupdown will not set the declared MTU, or sets it more than once."
-        return failed(name, observed=", ".join(shown) or "no MTU", expected=expected, reason=reason)
-    return passed(name, observed=f"{wanted} by {found[0].where}", expected=expected)
+    unit = units.get(_UNIT_OF.get(stack, ""))
+    if unit is None:
+        return ""
+    state = property_of(unit, "UnitFileState")
+    return "" if state in ("enabled", "static", "generated") else state or "not installed"
 
 
 def _statements(text: str) -> list[str]:
