@@ -69,6 +69,27 @@ TOOLS: tuple[Tool, ...] = (
     Tool("limits", "limits_files", "limits.conf and /proc/PID/limits"),
     Tool("network-config", "network_files", "netplan YAML, ifcfg files, nmcli device/connection"),
     Tool("slurm", "slurm", "sinfo with header, squeue, scontrol show node"),
+    Tool(
+        "nvidia-smi",
+        "nvidia_smi.forms",
+        "-q -x (DTD v11 to v13, later tags kept), -q and -q -d, --query-gpu / -compute-apps / "
+        "-accounted-apps / -retired-pages CSV, table, -L, topo -m, nvlink -s, dmon, pmon, "
+        "--version, --help-query-gpu; drivers 375 to 610, MIG, Windows; its failure sentences",
+    ),
+    Tool(
+        "dcgmi",
+        "dcgmi.forms",
+        "diag as JSON (DCGM 2, 3, 4) and table, health, discovery -l, nvlink -s",
+    ),
+    Tool("fabricmanager", "fabricmanager", "fabricmanager.log with several starts"),
+    Tool(
+        "kernel-log",
+        "kernel_log.log",
+        "dmesg (plain, -T, iso, --decode, -r), journalctl -k (all text forms, json), /dev/kmsg, "
+        "syslog: Xid, SXid, AER, DPC, amdgpu RAS, mlx5, OOM, lockups, EDAC, MCE, disks",
+    ),
+    Tool("nccl-topo", "nccl_topo", "NCCL topology XML, dumped or written for virtual machines"),
+    Tool("healthcheck", "healthcheck", "oci-hpc check_gpu_setup, active_healthcheck, ncclscout"),
 )
 
 
