@@ -16,9 +16,8 @@ from hfprov.errors import PlayError
 from hfprov.play import HostResult, PlayOutcome, PlayRequest, PlayStatus, TaskResult, run_play
 from hfprov.record.log import RunLog
 from hfprov.record.model import Change, HostState
-from hfprov.rollout import Budget, roles_needed, waves
+from hfprov.rollout import Budget, repair_for, waves
 from hfprov.sweep import Fleet, HostVerdicts, sweep
-from hfprov.verdict import Outcome
 
 PLAYS_AT_ONCE = 4
 """ansible-playbook processes at the same time; each can keep several cores busy."""
@@ -45,8 +44,8 @@ class Plan:
     """By host; a host with nothing to do is not in it."""
     waves: tuple[tuple[str, ...], ...]
     unreachable: tuple[str, ...]
-    out_of_reach: Mapping[str, tuple[str, ...]]
-    """By host: failing checks that no role repairs, or not at the disruption that is allowed."""
+    withheld: Mapping[str, Mapping[str, str]]
+    """By host, by role or check: why it is not repaired by this run."""
 
 
 @dataclass(slots=True)
@@ -76,32 +75,26 @@ def plan(
     before: Mapping[str, HostVerdicts],
     *,
     sizes: Sequence[str],
-    allowed: str = "restart",
+    allowed: str = "reboot",
     everything: bool = False,
 ) -> Plan:
     """Decide from a first sweep what to run where. ``everything`` runs every role regardless."""
     needed: dict[str, tuple[str, ...]] = {}
-    left: dict[str, tuple[str, ...]] = {}
+    withheld: dict[str, Mapping[str, str]] = {}
     for host, view in before.items():
         if not view.reachable:
             continue
         roles = fleet.baselines[host].roles
-        chosen = roles if everything else roles_needed(view.verdicts, roles, allowed=allowed)
-        if chosen:
-            needed[host] = chosen
-        still = tuple(
-            verdict.check
-            for verdict in view.verdicts
-            if verdict.outcome in (Outcome.FAIL, Outcome.UNKNOWN)
-            and not roles_needed([verdict], chosen, allowed=allowed)
-        )
-        if still:
-            left[host] = still
+        repair = repair_for(view.verdicts, roles, allowed=allowed, workloads=view.workloads)
+        if everything or repair.roles:
+            needed[host] = roles if everything else repair.roles
+        if repair.withheld and not everything:
+            withheld[host] = repair.withheld
     return Plan(
         roles=needed,
         waves=tuple(waves(list(needed), sizes)) if needed else (),
         unreachable=tuple(host for host, view in before.items() if not view.reachable),
-        out_of_reach=left,
+        withheld=withheld,
     )
 
 
@@ -266,7 +259,7 @@ def _collect_failures(hosts: Sequence[str], todo: Plan, report: Report, log: Run
 
 def _still_wrong(view: HostVerdicts, roles: tuple[str, ...]) -> str:
     for verdict in view.verdicts:
-        if roles_needed([verdict], roles, allowed="reboot"):
+        if repair_for([verdict], roles).roles:
             what = f"{verdict.check} {verdict.subject}".strip()
             return f"Still wrong after its role ran: {what}: {verdict.finding.reason}"
     return ""

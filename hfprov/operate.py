@@ -31,7 +31,7 @@ class Policy:
     """Sizes of the waves, see :func:`hfprov.rollout.waves`."""
     budget: str
     """How many hosts may fail, as a number or a share."""
-    allowed: str = "restart"
+    allowed: str = "reboot"
     """The costliest repair that is allowed, one of :data:`hfprov.rollout.LEVELS`."""
     everything: bool = False
     """Run every role on every host, whether a check asks for it or not."""
@@ -107,7 +107,7 @@ def _with_failures(views: Mapping[str, HostVerdicts], report: Report) -> ExitCod
 
 def _revoke_bad(record: Record, views: Mapping[str, HostVerdicts], log: RunLog) -> None:
     now = datetime.now(UTC)
-    valid = {}
+    valid: dict[str, list[Certificate]] = {}
     for issued in record.certificates(valid_at=now):
         valid.setdefault(issued.host, []).append(issued)
     for host, view in views.items():

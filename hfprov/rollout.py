@@ -21,7 +21,7 @@ _ALL_PERCENT = 100
 
 
 def size_of(text: str, total: int) -> int:
-    """``"3"`` or ``"25%"`` as a number of hosts; a share is rounded up. Raises UsageError."""
+    """``"3"`` or ``"25%"`` as a number of hosts; a share is rounded down. Raises UsageError."""
     match = _SIZE.fullmatch(text.strip())
     if match is None or (match.group(2) and int(match.group(1)) > _ALL_PERCENT):
         raise UsageError(
@@ -29,19 +29,21 @@ def size_of(text: str, total: int) -> int:
             hint="Write for example '2' or '25%'.",
         )
     number = int(match.group(1))
-    return -(-number * total // _ALL_PERCENT) if match.group(2) else number
+    return number * total // _ALL_PERCENT if match.group(2) else number
 
 
 def waves(hosts: Sequence[str], sizes: Sequence[str] = DEFAULT_WAVES) -> list[tuple[str, ...]]:
     """Cut hosts into waves of these sizes, in order; the last size repeats until none are left.
 
-    Raises UsageError for a size that is no size, or that would never end.
+    A share that comes to nobody is left out: of three hosts, ``1,10%,100%`` makes waves of one and
+    two. Raises UsageError for a size that is no size, or when nobody would ever be left in a wave.
     """
+    numbers = [size_of(size, len(hosts)) for size in sizes]
+    numbers = [number for number in numbers if number > 0]
+    if hosts and not numbers:
+        raise UsageError("A wave needs at least one host.", hint="Write for example '1,10%,100%'.")
     cut: list[tuple[str, ...]] = []
     done = 0
-    numbers = [size_of(size, len(hosts)) for size in sizes]
-    if not numbers or min(numbers, default=0) < 1 <= len(hosts):
-        raise UsageError("A wave needs at least one host.", hint="Write for example '1,10%,100%'.")
     while done < len(hosts):
         number = numbers[min(len(cut), len(numbers) - 1)]
         cut.append(tuple(hosts[done : done + number]))
@@ -73,28 +75,70 @@ class Budget:
         return ""
 
 
+LEVELS = ("safe", "restart", "reboot")
+"""How far a repair may go, mildest first."""
 _REPAIRABLE = (Outcome.FAIL, Outcome.UNKNOWN)
-_ALLOWED = {
-    "safe": {Impact.NONE},
-    "restart": {Impact.NONE, Impact.RESTART},
-    "reboot": {Impact.NONE, Impact.RESTART, Impact.REBOOT},
+_LEVEL_NEEDED = {
+    Impact.NONE: "safe",
+    Impact.RESTART: "restart",
+    Impact.DRAIN: "restart",
+    Impact.REBOOT: "reboot",
 }
-LEVELS = tuple(_ALLOWED)
 
 
-def roles_needed(
-    verdicts: Sequence[Verdict], roles: Sequence[str], *, allowed: str = "restart"
-) -> tuple[str, ...]:
-    """The roles that have something to do on a host, in the order in which they run.
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What can be done for one host, and what cannot, with the reason."""
 
-    A role runs when one of its checks fails. A check that could not be judged counts: what
-    is not known to be right is made right. ``allowed`` bounds what a repair may cost the node.
+    roles: tuple[str, ...]
+    """Roles to run, in the order of the playbook."""
+    withheld: Mapping[str, str]
+    """By role or check: why it is not repaired now."""
+
+
+def repair_for(
+    verdicts: Sequence[Verdict],
+    roles: Sequence[str],
+    *,
+    allowed: str = "reboot",
+    workloads: Sequence[str] | None = (),
+) -> Repair:
+    """Decide which roles have something to do on a host, and which of them may run now.
+
+    A role has something to do when one of its checks fails or could not be judged: what is not
+    known to be right is made right. It may run when none of those checks costs more to repair than
+    ``allowed``, and when nothing is at work on the node (``workloads``; None: not known) that a
+    repair would disturb.
     """
-    needed = set()
+    needed: dict[str, set[Impact]] = {}
+    withheld: dict[str, str] = {}
     for verdict in verdicts:
         check = find_check(verdict.check)
-        if check is None or check.role is None or verdict.outcome not in _REPAIRABLE:
+        if check is None or verdict.outcome not in _REPAIRABLE:
             continue
-        if check.impact in _ALLOWED[allowed]:
-            needed.add(check.role)
-    return tuple(role for role in roles if role in needed)
+        if check.role not in roles or check.impact is Impact.MANUAL:
+            withheld[verdict.check] = "no role repairs it"
+        else:
+            needed.setdefault(str(check.role), set()).add(check.impact)
+    chosen = []
+    for role in roles:
+        if role not in needed:
+            continue
+        reason = _why_not(needed[role], allowed, workloads)
+        if reason:
+            withheld[role] = reason
+        else:
+            chosen.append(role)
+    return Repair(tuple(chosen), withheld)
+
+
+def _why_not(impacts: set[Impact], allowed: str, workloads: Sequence[str] | None) -> str:
+    level = max((_LEVEL_NEEDED[one] for one in impacts), key=LEVELS.index)
+    if LEVELS.index(level) > LEVELS.index(allowed):
+        return f"its repair costs a {level}, and only '{allowed}' is allowed"
+    if impacts & {Impact.DRAIN, Impact.REBOOT}:
+        if workloads is None:
+            return "it is not known whether something is at work on the node; drain it first"
+        if workloads:
+            return f"{len(workloads)} containers or jobs are at work; drain the node first"
+    return ""

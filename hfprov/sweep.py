@@ -9,6 +9,7 @@ from hfprov.baseline import Baseline
 from hfprov.declare.connection import Connection
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence.identity import IDENTITY
+from hfprov.evidence.system import PROCESSES
 from hfprov.judge import judge, outcome_of, reads_for, unreachable
 from hfprov.observe import AT_ONCE, HOST_DEADLINE, Answer, observe_many
 from hfprov.reading import Observation, Read
@@ -50,6 +51,8 @@ class HostVerdicts:
     hint: str = ""
     evidence_sha256: str = ""
     identity: Identity | None = None
+    workloads: tuple[str, ...] | None = None
+    """Containers and jobs at work; None when that is not known."""
 
     @property
     def outcome(self) -> Outcome:
@@ -110,7 +113,15 @@ def _view(
         reachable=True,
         evidence_sha256=answer.digest,
         identity=identity,
+        workloads=_workloads(answer.observation, baseline),
     )
+
+
+def _workloads(observation: Observation, baseline: Baseline) -> tuple[str, ...] | None:
+    try:
+        return PROCESSES.parse(observation, baseline).workloads
+    except NoEvidenceError:
+        return None
 
 
 def identity_of(observation: Observation, baseline: Baseline) -> Identity | None:

@@ -9,7 +9,7 @@ from hfprov.baseline import Baseline
 from hfprov.catalogue.systems import systems
 from hfprov.checks.registry import Facts, check
 from hfprov.evidence.identity import IDENTITY
-from hfprov.evidence.system import CPUS, FILESYSTEMS, KERNEL, LEFTOVERS, MACHINE, OS, UNITS, Machine
+from hfprov.evidence.system import CPUS, FILESYSTEMS, KERNEL, MACHINE, OS, PROCESSES, UNITS, Machine
 from hfprov.verdict import (
     Finding,
     Impact,
@@ -83,10 +83,10 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-@check("node.leftover_work", reads=[LEFTOVERS], impact=Impact.MANUAL)
+@check("node.leftover_work", reads=[PROCESSES], impact=Impact.MANUAL)
 def leftover_work(facts: Facts, _: Baseline) -> Iterator[Finding]:
     """An interrupted converge can leave a module running on the node for long."""
-    processes = facts.get(LEFTOVERS).processes
+    processes = facts.get(PROCESSES).leftovers
     if processes:
         yield failed(
             "",

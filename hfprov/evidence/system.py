@@ -118,32 +118,39 @@ def _parse_units(seen: Observation, _: Baseline) -> Units:
 UNITS = Source("units", lambda _: (RUNNING_STATE, FAILED_UNITS), _parse_units)
 
 _LEFTOVER = re.compile(r"AnsiballZ_|ansible-tmp-")
+_WORKLOADS = ("containerd-shim", "docker-containerd-shim", "conmon", "slurmstepd", "pbs_mom-job")
+"""Names of processes that stand for a running container or job, one each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Leftovers:
-    """Processes that an earlier, interrupted converge may have left at work on the node."""
+class Processes:
+    """What is at work on the node, as far as it matters to somebody who wants to change it."""
 
-    processes: tuple[str, ...]
-    """``PID: command line``, at most 200 characters each."""
+    leftovers: tuple[str, ...]
+    """Ansible modules, of an interrupted or foreign run: ``PID: command line``."""
+    workloads: tuple[str, ...]
+    """Containers and jobs: ``PID: command line``."""
 
 
-def _parse_leftovers(seen: Observation, _: Baseline) -> Leftovers:
-    found = []
+def _parse_processes(seen: Observation, _: Baseline) -> Processes:
+    leftovers, workloads = [], []
     read_any = False
     for result in seen.each(COMMAND_LINES):
         if not result.ok:
             continue  # the process ended while it was being looked at
         read_any = True
         line = clean(result.text.replace("\0", " ")).strip()
+        shown = f"{result.name.split('/')[2]}: {line[:200]}"
         if _LEFTOVER.search(line):
-            found.append(f"{result.name.split('/')[2]}: {line[:200]}")
+            leftovers.append(shown)
+        if line.split(" ", 1)[0].rsplit("/", 1)[-1].startswith(_WORKLOADS):
+            workloads.append(shown)
     if not read_any:
         raise NoEvidenceError("The node's processes could not be listed.")
-    return Leftovers(tuple(found))
+    return Processes(tuple(leftovers), tuple(workloads))
 
 
-LEFTOVERS = Source("leftovers", lambda _: (COMMAND_LINES,), _parse_leftovers)
+PROCESSES = Source("processes", lambda _: (COMMAND_LINES,), _parse_processes)
 
 
 @dataclass(frozen=True, slots=True)

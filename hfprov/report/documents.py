@@ -105,7 +105,7 @@ def plan_document(plan: Plan) -> Document:
         "roles": {host: list(roles) for host, roles in plan.roles.items()},
         "waves": [list(wave) for wave in plan.waves],
         "unreachable": list(plan.unreachable),
-        "out_of_reach": {host: list(checks) for host, checks in plan.out_of_reach.items()},
+        "withheld": {host: dict(reasons) for host, reasons in plan.withheld.items()},
     }
 
 

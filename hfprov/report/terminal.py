@@ -109,8 +109,9 @@ def print_plan(plan: Plan) -> None:
         out.print(Text(f"wave {number}:", style="bold"))
         for host in hosts:
             out.print(Text(f"  {host}: {', '.join(plan.roles[host])}"))
-    for host, checks in plan.out_of_reach.items():
-        out.print(Text(f"  {host}: not repaired by this run: {', '.join(checks)}", style="yellow"))
+    for host, reasons in plan.withheld.items():
+        for what, reason in reasons.items():
+            out.print(Text(f"  {host}: {what} is not repaired: {safe(reason)}", style="yellow"))
 
 
 def print_report(report: Report) -> None:
