@@ -172,6 +172,7 @@ def _users(text: str) -> UserFacts:
         match = _USER.fullmatch(line.strip())
         if match is None:
             raise bad_line("ipmitool -c user list", number, line, "six columns")
-        identity, name, *flags, privilege = match.groups()
-        users.append(User(int(identity), name, *(flag == "true" for flag in flags), privilege))
+        identity, name, call_in, link_auth, messaging, privilege = match.groups()
+        flags = (call_in == "true", link_auth == "true", messaging == "true")
+        users.append(User(int(identity), name, *flags, privilege))
     return UserFacts(tuple(users))

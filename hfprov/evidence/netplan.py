@@ -92,7 +92,7 @@ def parse(text: str) -> NetplanFacts:
         failed = failure_line(text)
         raise unknown_form("netplan", failed or text, "a YAML file with 'network:'")
     network = _mapping(_keys(root)["network"], "network")
-    interfaces = []
+    interfaces: list[NetplanInterface] = []
     for section, kind in _KINDS.items():
         if section in network:
             definitions = _mapping(network[section], section)
@@ -151,7 +151,7 @@ def _words(node: yaml.Node | None, what: str) -> tuple[str, ...]:
             f"'{excerpt(what, 40)}' at line {node.start_mark.line + 1} of the netplan file should "
             "be a list."
         )
-    words = []
+    words: list[str] = []
     for item in node.value:
         # An address may be a mapping, {address: {label: …}}.
         if isinstance(item, yaml.MappingNode):

@@ -39,7 +39,7 @@ class OsReleaseFacts:
 
 
 def parse(text: str) -> OsReleaseFacts:
-    """Facts from os-release. Raises NotUnderstoodError without ID, and for lines of another shape."""
+    """Facts from os-release. Raises NotUnderstoodError without an ID."""
     text = clean(text)
     values: dict[str, str] = {}
     for number, line in numbered_lines(text):

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
+NOT_CLOSED = "The last row is not closed: the list may be cut off."
+
+
 class Manager(StrEnum):
     """Who answered."""
 
@@ -59,6 +62,7 @@ class PackageFacts:
     unread: tuple[str, ...]
     """Lines that are no package and no message."""
     notes: tuple[str, ...]
+    """What else is to be known of the list: its last row is not closed."""
 
     @property
     def is_whole(self) -> bool:

@@ -11,7 +11,7 @@ import re
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, numbered_lines
-from hfprov.evidence.package_facts import Manager, Package, PackageFacts, PackageState
+from hfprov.evidence.package_facts import NOT_CLOSED, Manager, Package, PackageFacts, PackageState
 from hfprov.evidence.text import excerpt
 
 _RULE = re.compile(r"\+\+\+-(=+)-(=+)-(=+)(?:-(=+))?")
@@ -53,7 +53,7 @@ def parse_dpkg_table(text: str) -> PackageFacts:
             f"dpkg lists no package: '{errors[0]}'." if errors else "dpkg lists no package."
         )
     whole = text.endswith("\n")
-    notes = () if whole else ("The last row is not closed: the list may be cut off.",)
+    notes = () if whole else (NOT_CLOSED,)
     return PackageFacts(Manager.DPKG, tuple(packages), tuple(errors), (), notes)
 
 

@@ -13,7 +13,13 @@ import re
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, numbered_lines, unknown_form
-from hfprov.evidence.package_facts import Manager, Package, PackageFacts, PackageState
+from hfprov.evidence.package_facts import (
+    NOT_CLOSED,
+    Manager,
+    Package,
+    PackageFacts,
+    PackageState,
+)
 from hfprov.evidence.package_table import STATES, parse_dpkg_table
 from hfprov.evidence.text import clean, excerpt
 
@@ -38,6 +44,36 @@ _STATUS = re.compile(
 _NOT_INSTALLED = re.compile(r"package (\S+) is not installed")
 
 
+class _Lines:
+    """Sorts lines into packages, complaints and what is neither."""
+
+    __slots__ = ("errors", "manager", "packages", "unread")
+
+    def __init__(self) -> None:
+        self.manager = Manager.RPM
+        self.packages: list[Package] = []
+        self.errors: list[str] = []
+        self.unread: list[str] = []
+
+    def feed(self, line: str) -> None:
+        """Take one line that is not empty."""
+        if _COMPLAINT.fullmatch(line) and not _NEVRA.fullmatch(line.split()[0]):
+            if not re.match(r"warning|COMMAND>", line, re.IGNORECASE):
+                self.errors.append(excerpt(line, 200))
+            return
+        package = _json_line(line) if line.startswith("{") else _rpm_line(line)
+        if package is None and (match := _QUERY.match(line)):
+            package = _debian(match.group(1) or "", match.group(2), match.group(3), line)
+            self.manager = Manager.DPKG
+        if package is None and (match := _NOT_INSTALLED.fullmatch(line)):
+            absent = PackageState.NOT_INSTALLED
+            package = Package(match.group(1), None, "", None, None, absent, "", ())
+        if package is None:
+            self.unread.append(excerpt(line, 120))
+        else:
+            self.packages.append(package)
+
+
 def parse(text: str) -> PackageFacts:
     """Facts from any form. Raises NotUnderstoodError when nothing but errors was answered."""
     text = clean(text)
@@ -46,35 +82,19 @@ def parse(text: str) -> PackageFacts:
         return parse_dpkg_table(text)
     if re.match(r"Name {2,}: ", start):
         return _rpm_blocks(text)
-    packages: list[Package] = []
-    errors: list[str] = []
-    unread: list[str] = []
-    manager = Manager.RPM
-    for _number, line in numbered_lines(text):
-        plain = line.strip()
-        if not plain:
-            continue
-        if _COMPLAINT.fullmatch(plain) and not _NEVRA.fullmatch(plain.split()[0]):
-            if not re.match(r"warning|COMMAND>", plain, re.IGNORECASE):
-                errors.append(excerpt(plain, 200))
-            continue
-        package = _json_line(plain) if plain.startswith("{") else _rpm_line(plain)
-        if package is None and (match := _QUERY.match(plain)):
-            package = _debian(match.group(1) or "", match.group(2), match.group(3), plain)
-            manager = Manager.DPKG
-        if package is None and (match := _NOT_INSTALLED.fullmatch(plain)):
-            package = Package(
-                match.group(1), None, "", None, None, PackageState.NOT_INSTALLED, "", ()
-            )
-        if package is None:
-            unread.append(excerpt(plain, 120))
-        else:
-            packages.append(package)
-    if not packages:
-        raise unknown_form("the package manager", "\n".join(errors) or text, _EXPECTED)
-    if len(unread) > len(packages):
-        raise unknown_form("the package manager", unread[0], _EXPECTED)
-    return PackageFacts(manager, tuple(packages), tuple(errors), tuple(unread), ())
+    lines = _Lines()
+    for line in text.split("\n"):
+        if line.strip():
+            lines.feed(line.strip())
+    if not lines.packages:
+        said = "\n".join(lines.errors) or text
+        raise unknown_form("the package manager", said, _EXPECTED)
+    if len(lines.unread) > len(lines.packages):
+        raise unknown_form("the package manager", lines.unread[0], _EXPECTED)
+    notes = () if text.endswith("\n") else (NOT_CLOSED,)
+    return PackageFacts(
+        lines.manager, tuple(lines.packages), tuple(lines.errors), tuple(lines.unread), notes
+    )
 
 
 def _rpm_line(line: str) -> Package | None:

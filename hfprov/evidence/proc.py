@@ -7,6 +7,7 @@ a process are in ``limits_files``, interrupts in ``interrupts``.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from hfprov.evidence.host_values import unknown_form
 from hfprov.evidence.proc_system import (
@@ -49,27 +50,30 @@ _FILES = "cmdline, meminfo, cpuinfo, modules, net/dev, vmstat, version or numa_m
 _CMDLINE = re.compile(r"\S*(?:BOOT_IMAGE=|root=|initrd=|console=|\bro\b|quiet)")
 
 
+_KINDS: tuple[tuple[re.Pattern[str], Callable[[str], ProcFacts]], ...] = (
+    (re.compile(r"Linux version "), parse_version),
+    (re.compile(r"MemTotal:|MemFree:"), parse_meminfo),
+    (re.compile(r"processor\s*:|vendor_id\s*:"), parse_cpuinfo),
+    (re.compile(r"Inter-\|"), parse_net_dev),
+    (re.compile(r"[PNELSMRUTD]: "), parse_udevadm),
+    (re.compile(r"[a-z][a-z0-9_]* [0-9]+$"), parse_vmstat),
+    (re.compile(r"[A-Za-z0-9_]+ [0-9]+ -?[0-9]+ \S"), parse_modules),
+    (
+        re.compile(r"[0-9a-f]{5,16} (?:default|prefer|bind|interleave|local|weighted)"),
+        parse_numa_maps,
+    ),
+)
+"""How the first line of each file begins."""
+
+
 def parse(text: str) -> ProcFacts:
     """Facts from one file of /proc."""
     plain = clean(text)
     start = plain.lstrip("\n")
     first = start.split("\n", 1)[0]
-    if first.startswith("Linux version "):
-        return parse_version(plain)
-    if re.match(r"MemTotal:|MemFree:", first):
-        return parse_meminfo(plain)
-    if re.match(r"processor\s*:|vendor_id\s*:", first):
-        return parse_cpuinfo(plain)
-    if first.startswith("Inter-|"):
-        return parse_net_dev(plain)
-    if re.match(r"[PNELSMRUTD]: ", first):
-        return parse_udevadm(plain)
-    if re.match(r"[a-z][a-z0-9_]* [0-9]+$", first):
-        return parse_vmstat(plain)
-    if re.match(r"[A-Za-z0-9_]+ [0-9]+ -?[0-9]+ \S", first):
-        return parse_modules(plain)
-    if re.match(r"[0-9a-f]{5,16} (?:default|prefer|bind|interleave|local|weighted)", first):
-        return parse_numa_maps(plain)
+    for beginning, parser in _KINDS:
+        if beginning.match(first):
+            return parser(plain)
     if "\n" not in start.strip() and any(map(_CMDLINE.match, start.split())):
         return parse_cmdline(plain)
     raise unknown_form("/proc", plain, f"one of the files {_FILES}")

@@ -138,37 +138,28 @@ def parse_numa_maps(text: str) -> NumaMapsFacts:
 
 def parse_udevadm(text: str) -> UdevFacts:
     """``udevadm info``: ``P:`` begins a device, ``E:`` is a property."""
-    devices: list[UdevDevice] = []
-    path, name = "", None
-    links: list[str] = []
-    properties: dict[str, str] = {}
-
-    def close() -> None:
-        if path:
-            devices.append(UdevDevice(path, name, tuple(links), dict(properties)))
-
+    blocks: list[list[tuple[str, str]]] = []
     for number, line in numbered_lines(clean(text)):
         if not line.strip():
             continue
         match = _UDEV.fullmatch(line.strip())
-        if match is None:
+        if match is None or (match.group(1) == "E" and "=" not in match.group(2)):
             raise bad_line("udevadm", number, line, "'E: KEY=value'")
-        letter, value = match.groups()
-        if letter == "P":
-            close()
-            path, name, links, properties = value, None, [], {}
-        elif not path:
+        if match.group(1) == "P":
+            blocks.append([])
+        if not blocks:
             raise bad_line("udevadm", number, line, "the path of a device first")
-        elif letter == "N":
-            name = value
-        elif letter == "S":
-            links.append(value)
-        elif letter == "E":
-            key, equals, content = value.partition("=")
-            if not equals:
-                raise bad_line("udevadm", number, line, "'E: KEY=value'")
-            properties[key] = content
-    close()
-    if not devices:
+        blocks[-1].append((match.group(1), match.group(2)))
+    if not blocks:
         raise unknown_form("udevadm", text, "'P: /devices/…'")
-    return UdevFacts(tuple(devices))
+    return UdevFacts(tuple(_udev_device(block) for block in blocks))
+
+
+def _udev_device(block: list[tuple[str, str]]) -> UdevDevice:
+    properties = [value.partition("=") for letter, value in block if letter == "E"]
+    return UdevDevice(
+        path=block[0][1],
+        name=next((value for letter, value in block if letter == "N"), None),
+        links=tuple(value for letter, value in block if letter == "S"),
+        properties={key: value for key, _, value in properties},
+    )

@@ -165,7 +165,7 @@ def _scontrol(text: str) -> list[SlurmNode]:
     nodes = []
     for block in re.split(r"\n(?=NodeName=)", text.strip()):
         matches = list(_KEY.finditer(block))
-        fields = {}
+        fields: dict[str, str] = {}
         for match, after in zip(matches, [*matches[1:], None], strict=True):
             end = after.start() if after else len(block)
             fields.setdefault(match.group(1), block[match.end() : end].strip())
