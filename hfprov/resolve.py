@@ -10,20 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from hfprov import paths
-from hfprov.baseline import Baseline, Value
+from hfprov.baseline import Baseline
 from hfprov.errors import BaselineError
 from hfprov.inventory import Inventory
 
-__all__ = ["SecretValue", "resolve"]
-
-
-class SecretValue(Value):
-    """A value that was encrypted, or made from one that was. Never printed, never recorded."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"SecretValue(origin={self.origin!r})"
+__all__ = ["resolve"]
 
 
 def resolve(inventory: Inventory, roles_dir: Path | None = None) -> dict[str, Baseline]:

@@ -1,0 +1,1 @@
+"""Reading what the user declares: inventory files, variables and connection settings."""
