@@ -169,7 +169,11 @@ def latency_point(
     """A point from figures by the names of the text table's columns."""
     found = {field: figure(column) for column, field in _LATENCY.items()}
     if found["average_us"] is None and found["typical_us"] is None:
+        raise NotUnderstoodError("perftest: the table has no average and no typical latency.")
+    rising = [value for name in _RISING if (value := found[name]) is not None]
+    if any(low > high for low, high in itertools.pairwise(rising)):
         raise NotUnderstoodError(
-            "perftest: the table has neither an average nor a typical latency."
+            f"perftest: the latencies of {size} bytes do not rise from the minimum over the "
+            "percentiles to the maximum: a figure is cut off."
         )
     return LatencyPoint(size, iterations, **found)

@@ -90,6 +90,63 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool("nccl-topo", "nccl_topo", "NCCL topology XML, dumped or written for virtual machines"),
     Tool("healthcheck", "healthcheck", "oci-hpc check_gpu_setup, active_healthcheck, ncclscout"),
+    Tool(
+        "ethtool",
+        "ethtool.dispatch",
+        "DEV, -i, -g, -l, -a, -c, -k, -S (any driver, excerpts, --all-groups), -m (SFP, QSFP, CMIS), "
+        "-T, -P, --show-fec, --show-priv-flags; ethtool 3.x to 6.x; --json from its sources, no real "
+        "JSON seen; its failure sentences",
+    ),
+    Tool(
+        "ip-link",
+        "ip_link",
+        "ip link, ip addr, ip neigh: -j with -d and -s, and text (-o, -s, -d, -br); iproute2 3.x on",
+    ),
+    Tool("proc-net-bonding", "bonding", "all seven modes, several bonds; bonding 3.2 to today"),
+    Tool("lldp", "lldp", "lldpctl json, json0, keyvalue and text; lldptool -t -n"),
+    Tool("ibstat", "ibstat", "ibstat, ibstatus, ibstat -p of several hosts, ibnetdiscover"),
+    Tool("ibv_devinfo", "ibv_devinfo", "plain, -v, -vv, several devices; ibv_devices"),
+    Tool(
+        "rdma",
+        "rdma",
+        "link, dev, statistic, resource, system as text and -j; show_counters; hiroce3 gids",
+    ),
+    Tool("show_gids", "show_gids", "with and without IPv4, network device and closing count"),
+    Tool("mlnx_qos", "mlnx_qos", "trust, DSCP map, PFC, buffers, classes; Spiderpool's rdma-qos"),
+    Tool(
+        "dcb",
+        "dcb",
+        "pfc, app, ets, buffer, dcbx, apptrust as text and -j; from iproute2's sources, no real "
+        "output seen",
+    ),
+    Tool(
+        "devlink",
+        "devlink",
+        "-j dev info, dev param, port, health; from kernel documentation, no real output seen",
+    ),
+    Tool("mlxconfig", "mlxconfig", "query (-e too), set; several devices, excerpts"),
+    Tool(
+        "mlxfwmanager",
+        "mlxfwmanager",
+        "mlxfwmanager and mlxup query and update, mlxfwreset: running, stored and available firmware",
+    ),
+    Tool("flint", "flint", "flint and mstflint query, firmware that waits for a reset"),
+    Tool("mst", "mst", "mst status and status -v, modules loaded or not, virtual functions"),
+    Tool("ofed", "ofed", "ofed_info -s, openibd status"),
+    Tool("ibdev2netdev", "ibdev2netdev", "plain and -v; InfiniBand, RoCE, virtual functions"),
+    Tool("nicctl", "nicctl", "show port, lif, statistics, rates, rdma queue pairs with -j"),
+    Tool(
+        "iperf",
+        "iperf",
+        "iperf3 -J, --json-stream and text: TCP, UDP, several streams, --bidir, errors; netperf "
+        "results of PerfKit Benchmarker",
+    ),
+    Tool(
+        "perftest",
+        "perftest",
+        "ib_{write,read,send,atomic}_{bw,lat}: text of all units and columns, one or two processes, "
+        "cut off, failures; --out_json, also the invalid JSON of versions 4.5 and 23.01",
+    ),
 )
 
 
