@@ -93,14 +93,14 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "ethtool",
         "ethtool.dispatch",
-        "DEV, -i, -g, -l, -a, -c, -k, -S (any driver, excerpts, --all-groups), -m (SFP, QSFP, CMIS), "
-        "-T, -P, --show-fec, --show-priv-flags; ethtool 3.x to 6.x; --json from its sources, no real "
-        "JSON seen; its failure sentences",
+        "DEV, -i, -g, -l, -a, -c, -k, -S (any driver, excerpts, --all-groups), -m (SFP, QSFP, "
+        "CMIS), -T, -P, --show-fec, --show-priv-flags; ethtool 3.x to 6.x; --json from its "
+        "sources, no real JSON seen; its failure sentences",
     ),
     Tool(
         "ip-link",
         "ip_link",
-        "ip link, ip addr, ip neigh: -j with -d and -s, and text (-o, -s, -d, -br); iproute2 3.x on",
+        "ip link, ip addr, ip neigh: -j with -d, -s; text (-o, -s, -d, -br); iproute2 3.x on",
     ),
     Tool("proc-net-bonding", "bonding", "all seven modes, several bonds; bonding 3.2 to today"),
     Tool("lldp", "lldp", "lldpctl json, json0, keyvalue and text; lldptool -t -n"),
@@ -128,7 +128,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "mlxfwmanager",
         "mlxfwmanager",
-        "mlxfwmanager and mlxup query and update, mlxfwreset: running, stored and available firmware",
+        "mlxfwmanager and mlxup query and update, mlxfwreset: running, stored, available firmware",
     ),
     Tool("flint", "flint", "flint and mstflint query, firmware that waits for a reset"),
     Tool("mst", "mst", "mst status and status -v, modules loaded or not, virtual functions"),
@@ -144,8 +144,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "perftest",
         "perftest",
-        "ib_{write,read,send,atomic}_{bw,lat}: text of all units and columns, one or two processes, "
-        "cut off, failures; --out_json, also the invalid JSON of versions 4.5 and 23.01",
+        "ib_{write,read,send,atomic}_{bw,lat}: text of all units and columns, one or two "
+        "processes, cut off, failures; --out_json, also the invalid JSON of versions 4.5 and 23.01",
     ),
 )
 
