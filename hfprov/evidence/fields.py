@@ -8,6 +8,7 @@ that the other devices are still known.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -71,6 +72,48 @@ def json_value(text: str) -> Any:
         raise
     except (ValueError, RecursionError, MemoryError) as error:
         raise NotUnderstoodError(f"The JSON document cannot be read: {error}.") from error
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedJson:
+    """A JSON object among other lines, which are what the tool printed around it."""
+
+    document: Any
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+_OBJECT = re.compile(r"^\{", re.MULTILINE)
+_MOST_STARTS = 20
+
+
+def embedded_json(text: str) -> EmbeddedJson:
+    """The one whole JSON object that begins at the start of a line, and the lines around it.
+
+    Raises NotUnderstoodError when there is none, when it is cut off, or when there are several.
+    """
+    compact = _INDENT.sub("\n", clean(text).strip())
+    decoder = json.JSONDecoder()
+    reason = "no line begins with '{'"
+    for start in [match.start() for match in _OBJECT.finditer(compact)][:_MOST_STARTS]:
+        try:
+            document, end = decoder.raw_decode(compact, start)
+        except (ValueError, RecursionError, MemoryError) as error:
+            reason = str(error)
+            continue
+        if _OBJECT.search(compact, end):
+            raise NotUnderstoodError("There are several JSON documents in the output.")
+        return EmbeddedJson(document, _lines(compact[:start]), _lines(compact[end:]))
+    raise NotUnderstoodError(f"There is no whole JSON object in the output: {reason}.")
+
+
+_MOST_LINES = 200
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    """Lines as messages: quoted safely, and not without end."""
+    lines = (line for line in text.split("\n") if line.strip())
+    return tuple(excerpt(line, 300) for line in itertools.islice(lines, _MOST_LINES))
 
 
 def mapping(value: Any, what: str) -> Mapping[str, Any]:
@@ -261,8 +304,3 @@ def looks_like_json(text: str) -> bool:
 
 
 _JSON_START = re.compile(r"^[ \t]*(?:\{[ \t]*(?:$|\"|\})|\[[ \t]*(?:$|\{|\]))", re.MULTILINE)
-
-
-def dumps(value: Any) -> str:
-    """Compact JSON, for quoting a value."""
-    return json.dumps(value, default=str)[:200]

@@ -147,6 +147,44 @@ TOOLS: tuple[Tool, ...] = (
         "ib_{write,read,send,atomic}_{bw,lat}: text of all units and columns, one or two "
         "processes, cut off, failures; --out_json, also the invalid JSON of versions 4.5 and 23.01",
     ),
+    Tool(
+        "amd-smi",
+        "amd_smi",
+        "list, static, metric, monitor, topology, xgmi, process, bad-pages, firmware, version, "
+        "default screen; text, JSON, CSV; ROCm 5.7 to 7",
+    ),
+    Tool(
+        "rocm-smi",
+        "rocm_smi",
+        "JSON, CSV, concise table, GPU[n] lines, RAS blocks, .info files; ROCm 4 to 6",
+    ),
+    Tool("rvs", "rvs", "logs of all modules, with and without the summary table of ROCm 7"),
+    Tool("rccl-ras", "rccl_ras", "text of 2.28, JSON of 2.28.9; NCCL's too"),
+    Tool(
+        "npu-smi",
+        "npu_smi",
+        "info table (310P, 910, 910B, 910C), -t board/ecc/health/..., -l, -m; releases 20 to 25",
+    ),
+    Tool("hl-smi", "hl_smi", "table, -q, -Q with CSV header, port states; 1.4 to 1.23"),
+    Tool(
+        "xpu-smi",
+        "xpu_smi",
+        "discovery, health, diag, prechecks, amcsensor, ps, dump, updatefw; xpumcli too",
+    ),
+    Tool("docker", "docker", "info (text, JSON, stderr) from 1.9 to 29; daemon.json"),
+    Tool("containerd", "containerd", "configuration versions 1 to 4; CRI-O's crio.conf"),
+    Tool("cdi", "cdi", "specifications in YAML and JSON; nvidia-ctk cdi list"),
+    Tool("nvbandwidth", "nvbandwidth", "JSON 0.5 to 0.8, also from DCGM; plain text"),
+    Tool(
+        "nccl-tests",
+        "nccl_tests",
+        "text of every collective, 2.0 to 2.17, RCCL's too, mpirun and srun prefixes; JSON (-J)",
+    ),
+    Tool("fio", "fio", "JSON and json+ of fio 2.1 to 3.x, with text around it"),
+    Tool("stream", "stream", "STREAM 5.9 and 5.10"),
+    Tool("transferbench", "transferbench", "p2p and a2a matrices, transfers; text and CSV"),
+    Tool("rocm-bandwidth-test", "rocm_bandwidth_test", "device list, matrices, size curves; 2.x"),
+    Tool("superbench", "superbench", "results-summary.jsonl"),
 )
 
 
