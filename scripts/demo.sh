@@ -3,6 +3,7 @@
 #
 #   DEMO_DOWN=1    take the rack down at the end
 #   DEMO_NODES=3   how many nodes
+# shellcheck disable=SC2086 # $as_root is a list of words
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -28,16 +29,12 @@ step() {
     fi
 }
 
-as_root() {
-    if [ "$(id -u)" = 0 ]; then
-        "$@"
-    else
-        # Only the rack needs root; it hands inventory and keys to the user who asked.
-        sudo --preserve-env=HFPROV_LAB_DIR "$@"
-    fi
-}
-
-if [ "$(id -u)" != 0 ] && ! command -v sudo > /dev/null; then
+# Only the rack needs root; it hands inventory and keys to the user who asked.
+if [ "$(id -u)" = 0 ]; then
+    as_root=
+elif command -v sudo > /dev/null; then
+    as_root='sudo --preserve-env=HFPROV_LAB_DIR'
+else
     echo "demo: a practice rack needs root or sudo." >&2
     exit 2
 fi
@@ -47,16 +44,16 @@ mkdir -p "$output"
 # The record of the last demo would mix with this one's.
 rm -f "$record" "$record-wal" "$record-shm"
 
-step 0 "Bring up a rack of $nodes nodes" as_root "$hfprov" lab up --nodes "$nodes"
+step 0 "Bring up a rack of $nodes nodes" $as_root "$hfprov" lab up --nodes "$nodes"
 step 0 "Bring every node to the declared baseline" \
     "$hfprov" provision -i "$inventory" --db "$record"
 step 0 "Certify the rack" "$hfprov" certify -i "$inventory" --db "$record"
 step 0 "Write the report" "$hfprov" report -i "$inventory" --db "$record" -o "$output/report-before.html"
 
 step 0 "Break $victim: somebody set its data NIC back to an MTU of 1500" \
-    as_root "$hfprov" lab break "$victim" mtu-runtime
-step 0 "Break $victim once more: a stray file lowers its pinned memory limit" \
-    as_root "$hfprov" lab break "$victim" limits-stray
+    $as_root "$hfprov" lab break "$victim" mtu-runtime
+step 0 "Break $victim once more: somebody lowered its pinned memory limit" \
+    $as_root "$hfprov" lab break "$victim" limits-value
 step 1 "Look for drift: exit code 1 says that there is some" \
     "$hfprov" drift -i "$inventory" --db "$record"
 step 0 "Repair what has drifted, and only that" \
@@ -67,7 +64,7 @@ step 0 "Write the final report" "$hfprov" report -i "$inventory" --db "$record" 
 printf '\nThe demo took %s s. All of it is in the report: %s\n' \
     "$(($(date +%s) - started))" "$output/report.html"
 if [ "${DEMO_DOWN:-0}" = 1 ]; then
-    step 0 "Take the rack down" as_root "$hfprov" lab down
+    step 0 "Take the rack down" $as_root "$hfprov" lab down
 else
     printf 'The rack is still up:   ssh -F %s node01\n' "$rack/ssh/config"
     printf 'Break more of it:       hfprov lab break --list\n'
