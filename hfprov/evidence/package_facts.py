@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-
 NOT_CLOSED = "The last row is not closed: the list may be cut off."
 
 

@@ -31,7 +31,7 @@ _NEVRA = re.compile(
 )
 _KEY_PACKAGE = re.compile(r"gpg-pubkey-[0-9a-f]+-[0-9a-f]+(?:\.\(none\))?")
 _COMPLAINT = re.compile(
-    r"(?:(?:error|warning|rpmdb|rpm|dpkg-query|dpkg)\b:?|COMMAND>) ?.*", re.IGNORECASE
+    r"(?:(?:error|warning|rpmdb|rpm|dpkg-query|dpkg): |COMMAND>).*", re.IGNORECASE
 )
 _QUERY = re.compile(
     r"(?:([uirph][ncHUFWti]R?)\s+)?([a-z0-9][a-z0-9+.-]*(?::[a-z0-9]+)?)\s+([0-9][A-Za-z0-9.+:~-]*)"
@@ -57,7 +57,7 @@ class _Lines:
 
     def feed(self, line: str) -> None:
         """Take one line that is not empty."""
-        if _COMPLAINT.fullmatch(line) and not _NEVRA.fullmatch(line.split()[0]):
+        if _COMPLAINT.fullmatch(line) and not _NEVRA.fullmatch(line.split(maxsplit=1)[0]):
             if not re.match(r"warning|COMMAND>", line, re.IGNORECASE):
                 self.errors.append(excerpt(line, 200))
             return
