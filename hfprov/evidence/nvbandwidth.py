@@ -64,6 +64,14 @@ class NvBandwidth:
     complete: bool = True
     """False when it stopped with an error, a test did not end, or the text lacks its end."""
 
+    @property
+    def passed(self) -> int:
+        return sum(test.status is Status.PASSED for test in self.tests)
+
+    @property
+    def waived(self) -> int:
+        return sum(test.status is Status.WAIVED for test in self.tests)
+
 
 _FAILURES = failure_table(
     {
