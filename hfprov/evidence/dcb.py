@@ -182,8 +182,8 @@ def _from_json(text: str) -> Dcb:
             singles[name] = (
                 ("on" if item.value else "off") if isinstance(item.value, bool) else item.as_text()
             )
-    if not node.members:
-        raise NotUnderstoodError("dcb -j: the object is empty.")
+    if not (arrays or defaults or trust or flags or set(singles) & set(_SINGLES)):
+        raise NotUnderstoodError("dcb -j: the object has no attribute of DCB.")
     dcbx = tuple(flags) if _DCBX & {key.replace("_", "-") for key in node.members} else None
     return _facts(arrays, singles, defaults, trust, dcbx)
 

@@ -93,7 +93,7 @@ _VERSION = re.compile(
     r"(?P<current>\S+)\s+(?P<available>\S+)"
 )
 _UPDATING = re.compile(r"Device #(?P<number>[0-9]{1,4}): Updating FW \.\.\.\s*(?P<rest>.*)")
-_FAILURE = re.compile(r"-E- .*|.*(?:Fail|FAILED|failed|Error:).*")
+_FAILURE = re.compile(r"-E- .*|No devices found.*|.*(?:Fail|FAILED|failed|Error:).*")
 _RESTART = "Restart needed for updates to take effect."
 _STEP = re.compile(r"-I- (?P<step>.*?)\s+-\s*(?P<result>\S.*)")
 _LEVEL = re.compile(r"(?P<level>[0-9]): .*")
@@ -130,7 +130,7 @@ def _report(lines: list[str]) -> FirmwareReport:
             failures.append(line)
         elif blocks and updating is None:
             blocks[-1][1].append(line)
-    if not blocks and not failures:
+    if not blocks and not any(line.startswith(("-E-", "No devices found")) for line in lines):
         raise NotUnderstoodError(f"mlxfwmanager: '{excerpt(lines[0])}' begins no known form.")
     return FirmwareReport(
         tuple(_device(*block) for block in blocks),

@@ -109,6 +109,7 @@ _DEVICE = re.compile(r"(?P<index>[0-9]{1,6}): (?P<name>\S+): (?P<rest>.*)")
 _RESOURCE = re.compile(r"(?:ifindex|dev|link) .*")
 _SYSTEM = re.compile(r"netns \S+(?: .*)?")
 _COUNTERS_HEAD = re.compile(r"Port (?P<port>[0-9]{1,3}) (?:hw )?counters:")
+_RESOURCE_KEYS = ("lqpn", "cqn", "mrn", "pdn", "cm-idn", "ctxn", "srqn", "qp", "cq", "mr")
 _LABELS = frozenset({"cntn", "qp-type", "pid", "comm"})
 """What ``rdma statistic qp`` says of a counter, beside its values."""
 _COUNTER = re.compile(r"(?P<name>[A-Za-z]\w*): (?P<value>[0-9]{1,20})")
@@ -263,6 +264,10 @@ def _from_json(text: str) -> Facts:
     others = [key for key in first.members if key not in ("ifindex", "ifname", "port")]
     if first.has("port") and all(isinstance(first.members[key], int) for key in others):
         return RdmaStatistics(tuple(_json_counters(node) for node in nodes))
+    if not any(first.has(key) for key in _RESOURCE_KEYS):
+        raise NotUnderstoodError(
+            f"rdma -j: no form has the keys '{', '.join(list(first.members)[:8])[:200]}'."
+        )
     return RdmaResources(
         tuple({key: str(value)[:200] for key, value in node.members.items()} for node in nodes)
     )

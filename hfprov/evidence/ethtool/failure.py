@@ -39,7 +39,7 @@ _REASONS = (
     ("info available", Reason.NO_DATA),
 )
 _SENTENCE = re.compile(
-    r"(?:ethtool: )?(?:[Cc]annot |[Cc]ould not |[Cc]an't )(?:get |open |read )?(?P<what>.*)"
+    r"(?:ethtool: )?(?:[Cc]annot |[Cc]ould not |[Cc]an't )(?:get|open|read) (?P<what>.*)"
     r"|netlink error: (?P<netlink>.*)"
     r"|(?P<none>[Nn]o (?:stats|data|offload info|feature info|[a-z ]*info) available"
     r"|No private flags defined"

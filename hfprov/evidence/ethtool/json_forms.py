@@ -46,7 +46,8 @@ def _facts(node: Node) -> JsonFacts:
     others = [value for key, value in members.items() if key != "ifname"]
     if others and all(isinstance(value, dict) and "active" in value for value in others):
         return _features(node)
-    if others and all(isinstance(value, (dict, int)) for value in others):
+    counted = "ifname" in members and "port" not in members
+    if counted and others and all(isinstance(value, (dict, int)) for value in others):
         return statistics_from_json(node)
     raise NotUnderstoodError(
         f"{node.where}: no form of ethtool's JSON has the keys "
