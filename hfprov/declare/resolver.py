@@ -15,7 +15,7 @@ from hfprov.baseline import Baseline, Value
 from hfprov.declare.engine import Engine
 from hfprov.declare.files import nearest, shown
 from hfprov.declare.layers import Layers
-from hfprov.declare.roles import NODE_SPEC, Play, Role
+from hfprov.declare.roles import NODE_ROLE, NODE_SPEC, Play, Role
 from hfprov.declare.values import TemplateProblem, native, where
 from hfprov.errors import Problem
 
@@ -50,11 +50,11 @@ def unknown_variables(engine: Engine, roles: list[Role]) -> Iterator[Problem]:
             at = role and (where(key) or where(value) or "the inventory")
             if role and at and (at, key) not in seen:
                 seen.add((at, key))
-                owner = f"the role '{role.name}'" if role.defaults or role.options else role.name
+                owner = "hfprov" if role.name == NODE_ROLE else f"the role '{role.name}'"
                 yield Problem(
                     at,
                     f"'{native(key)}' is not a variable of {owner}.",
-                    hint=nearest(native(key), known)
+                    hint=nearest(native(key), known, cutoff=0.75)
                     or f"It has: {', '.join(sorted(role.names)) or 'none'}.",
                 )
 

@@ -12,6 +12,7 @@ from hfprov.declare.files import nearest, shown
 from hfprov.declare.values import native, where
 from hfprov.errors import Problem
 
+NODE_ROLE = "hfprov"
 NODE_SPEC = Path(__file__).parent.parent / "catalogue" / "node_spec.yml"
 _PLAY_KEYS = (
     "name hosts become become_user become_method gather_facts gather_subset gather_timeout roles "
@@ -60,7 +61,7 @@ def read_roles(engine: Engine, folder: Path) -> tuple[dict[str, Role], list[Prob
 
 def node_variables(engine: Engine) -> Role:
     """The variables of a host that belong to no role. Raises ValueError."""
-    return _role(engine, "hfprov", ("node_", "hfprov_"), NODE_SPEC)
+    return _role(engine, NODE_ROLE, ("node_", "hfprov_"), NODE_SPEC)
 
 
 def _role(engine: Engine, name: str, prefixes: tuple[str, ...], specs: Path) -> Role:

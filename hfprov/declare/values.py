@@ -17,7 +17,6 @@ from ansible._internal._datatag._tags import Origin, VaultedValue
 from ansible.errors import AnsibleError
 from ansible.parsing.vault import AnsibleVaultError, EncryptedString, is_encrypted
 from ansible.template import Templar
-from jinja2 import meta
 
 from hfprov.declare.files import shown
 
@@ -52,7 +51,10 @@ class Renderer:
         if isinstance(value, EncryptedString):
             return True
         if isinstance(value, str):
-            return "{" in value and bool(self._templar.is_template(value))
+            try:
+                return "{" in value and bool(self._templar.is_template(value))
+            except AnsibleError:  # e.g. a filter that does not exist: rendering it says so
+                return True
         if isinstance(value, Mapping):
             return any(self.is_template(item) for pair in value.items() for item in pair)
         return isinstance(value, list | tuple) and any(self.is_template(item) for item in value)
@@ -177,4 +179,4 @@ def _names(text: str) -> frozenset[str]:
         tree = jinja2.Environment().parse(text)  # noqa: S701
     except jinja2.TemplateError:
         return _REACHES_ANYTHING
-    return frozenset(meta.find_undeclared_variables(tree))
+    return frozenset(str(name.name) for name in tree.find_all(jinja2.nodes.Name))

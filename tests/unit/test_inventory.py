@@ -195,8 +195,8 @@ def test_ini_and_several_inventories(rack):
 def test_dynamic_inventories(rack, tmp_path):
     script = tmp_path / "dynamic"
     script.write_text(
-        "#!/bin/sh\n"
-        """echo '{"a": {"hosts": ["d1"]}, "_meta": {"hostvars": {"d1": {"ansible_port": 2022}}}}'\n"""
+        '#!/bin/sh\necho \'{"a": {"hosts": ["d1"]},'
+        ' "_meta": {"hostvars": {"d1": {"ansible_port": 2022}}}}\'\n'
     )
     script.chmod(0o755)
     assert rack(paths=("dynamic",)).hosts[0].connection.port == 2022

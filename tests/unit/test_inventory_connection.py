@@ -90,7 +90,7 @@ def test_without_settings(connect):
             "ssh -W %h:%p -l %r gw",
         ),
         (
-            "ansible_ssh_args: -C -q -tt -v -o ControlMaster=auto -o KexAlgorithms=curve25519-sha256",
+            "ansible_ssh_args: -C -q -tt -v -o ControlMaster=auto -o KexAlgorithms=sntrup761",
             "port",
             None,
         ),
