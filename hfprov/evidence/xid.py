@@ -95,7 +95,7 @@ _RECOVERY_CHANGED = 154
 def find_xids(message: str) -> Iterator[Xid]:
     """Each Xid in one kernel message; lines that were glued together have several."""
     matches = [match for match in _XID.finditer(message) if match.group(1) or match.group(3)]
-    ends = [match.start() for match in matches[1:]] + [len(message)]
+    ends = [match.start() for match in matches[1:]] + [len(message)] * bool(matches)
     for match, end in zip(matches, ends, strict=True):
         code = int(match.group(1) or match.group(3))
         rest = message[match.end() : end].strip()

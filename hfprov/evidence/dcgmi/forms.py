@@ -42,12 +42,19 @@ _FAILURES: tuple[tuple[str, str], ...] = (
     ("other", r"\berror\b|\bunable to\b|\bfailed to\b"),
 )
 
+_MOST = 8 * 1024 * 1024
+"""Characters; a full report of eight GPUs has a third of a million."""
+
 
 def parse(text: str) -> DcgmiFacts:
     """Facts from ``dcgmi diag``, ``health``, ``discovery`` or ``nvlink``; a failure is a fact.
 
     Raises NotUnderstoodError when the text is no known form, or is one but not whole.
     """
+    if len(text) > _MOST:
+        raise NotUnderstoodError(
+            f"The output of dcgmi is {len(text)} characters long; at most {_MOST} are read."
+        )
     text = clean(text)
     if not text.strip():
         raise NotUnderstoodError("dcgmi printed nothing.")

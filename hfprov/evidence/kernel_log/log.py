@@ -25,6 +25,7 @@ _JOURNAL_MARK = re.compile(r"-- .*")
 _CURSOR = re.compile(r"-- cursor: (\S+)")
 _BAD_LEVELS = {"emerg": Severity.WARN, "alert": Severity.WARN, "crit": Severity.WARN}
 _NOT_KERNEL = frozenset({"nic_link"})
+_LONGEST_NAMES = 400
 _LONGEST = 2000
 """The kernel's own limit for a message is about half of this."""
 
@@ -136,7 +137,10 @@ def _add_events(line: LogLine, number: int, previous: str, events: list[KernelEv
         events.extend(
             _event(line, number, "xid", xid.severity, xid.pci_address, xid=xid) for xid in xids
         )
-        if xids:
+        if "NVRM: Xid" in message and not xids:
+            # Garbled beyond its code; still not nothing.
+            events.append(_event(line, number, "xid", Severity.UNKNOWN, find_pci_address(message)))
+        if xids or "NVRM: Xid" in message:
             return
     if HINTS.search(message) and _add_by_rule(line, number, previous, events):
         return
@@ -183,9 +187,10 @@ def _add_aer_detail(message: str, events: list[KernelEvent]) -> bool:
         return True
     bit = _AER_BIT.match(message[:300])
     if bit and (not last.device or last.device in message or "pci" not in message):
-        known = last.details.get("errors", "")[:_LONGEST]
-        names = f"{known}, {bit.group(2)}" if known else bit.group(2)
-        events[-1] = replace(last, details={**last.details, "errors": names})
+        known = last.details.get("errors", "")
+        if len(known) < _LONGEST_NAMES:
+            names = f"{known}, {bit.group(2)}" if known else bit.group(2)
+            events[-1] = replace(last, details={**last.details, "errors": names})
         return True
     return False
 

@@ -50,12 +50,19 @@ _MARKS: tuple[tuple[re.Pattern[str], Callable[[str], NvidiaSmiFacts]], ...] = (
     (re.compile(r"^GPU \d+: .*\(UUID: ", re.MULTILINE), parse_list),
 )
 
+_MOST = 8 * 1024 * 1024
+"""Characters; a full report of eight GPUs has a third of a million."""
+
 
 def parse(text: str) -> NvidiaSmiFacts:
     """Facts from any form of nvidia-smi's output; a sentence of failure is a fact too.
 
     Raises NotUnderstoodError when the text is no known form, or is a form but not whole.
     """
+    if len(text) > _MOST:
+        raise NotUnderstoodError(
+            f"The output of nvidia-smi is {len(text)} characters long; at most {_MOST} are read."
+        )
     text = clean(text)
     if not text.strip():
         raise NotUnderstoodError("nvidia-smi printed nothing.")

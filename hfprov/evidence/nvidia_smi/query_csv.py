@@ -20,6 +20,7 @@ _APPS = frozenset({"process_name", "used_gpu_memory", "used_memory"})
 _ACCOUNTED = frozenset({"gpu_utilization", "mem_utilization", "max_memory_usage", "time"})
 _COLUMN = re.compile(r"[A-Za-z][A-Za-z0-9_.]*(?: \[[^\]]*\])?")
 _UUID = re.compile(r"(?:GPU|MIG)-[0-9A-Fa-f-]{8,}(?:/\d+/\d+)?")
+_MOST_ROWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,8 @@ def parse_csv(text: str) -> CsvFacts:
     if start is None:
         return _unnamed(lines)
     header = [_name(cell) for cell in lines[start].split(",")]
+    if len(lines) > _MOST_ROWS:
+        raise NotUnderstoodError(f"There are {len(lines)} lines; at most {_MOST_ROWS} are read.")
     notices = tuple(line.strip() for line in lines[:start])
     rows = []
     for number, line in enumerate(lines[start + 1 :], start + 2):

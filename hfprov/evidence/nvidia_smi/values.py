@@ -33,6 +33,12 @@ _NO = frozenset({"no", "disabled", "off", "not active", "false"})
 _PCI = re.compile(
     r"(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})(?:\.([0-7]))?(?![0-9A-Fa-f])"
 )
+_PCI_IN_TEXT = re.compile(
+    r"(?<![0-9A-Fa-f])(?<![0-9A-Fa-f]:)"
+    r"(?:[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?"
+    r"|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])"
+    r"(?![0-9A-Fa-f])(?!:[0-9A-Fa-f])"
+)
 
 
 class Kind(Enum):
@@ -124,8 +130,11 @@ def pci_address(text: str) -> str:
 
 
 def find_pci_address(text: str) -> str:
-    """The first PCI address in a sentence, as sysfs writes it; empty when there is none."""
-    match = re.search(r"(?<![0-9A-Fa-f:])" + _PCI.pattern, text)
+    """The first PCI address in a sentence, as sysfs writes it; empty when there is none.
+
+    Only with a domain or a function: ``16:24`` may as well be a time of day.
+    """
+    match = _PCI_IN_TEXT.search(text)
     return pci_address(match.group()) if match else ""
 
 
