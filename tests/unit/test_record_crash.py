@@ -167,22 +167,22 @@ def test_a_living_run_is_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "status"),
+    ("columns", "status"),
     [
-        ("boot_id", "another boot", RunStatus.CRASHED),
-        ("process_started", 1, RunStatus.CRASHED),
-        ("pid", 2**22 + 1, RunStatus.CRASHED),
-        ("pid_namespace", "pid:[1]", RunStatus.RUNNING),
-        ("controller", "elsewhere", RunStatus.RUNNING),
-        ("controller_id", "another machine", RunStatus.RUNNING),
+        ({"boot_id": "another boot"}, RunStatus.CRASHED),
+        ({"process_started": 1}, RunStatus.CRASHED),
+        ({"pid": 2**22 + 1}, RunStatus.CRASHED),
+        ({"pid": 2**22 + 1, "pid_namespace": "pid:[1]"}, RunStatus.RUNNING),
+        ({"boot_id": "x", "controller": "elsewhere"}, RunStatus.RUNNING),
+        ({"boot_id": "x", "controller_id": "another machine"}, RunStatus.RUNNING),
     ],
 )
-def test_only_what_is_surely_dead_is_called_crashed(tmp_path, column, value, status):
+def test_only_what_is_surely_dead_is_called_crashed(tmp_path, columns, status):
     path = tmp_path / "record.db"
     with Record.open(path) as record:
         record.start_run("check", [], {})
         with record._database.write() as connection:
-            connection.execute(run.update().values({column: value}))
+            connection.execute(run.update().values(columns))
     with Record.open(path) as record:
         assert record.run().info.status is status
 
