@@ -14,12 +14,13 @@ from dataclasses import dataclass
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, failure_line, numbered_lines, unknown_form
-from hfprov.evidence.ipmi_events import Event, parse_event_details, parse_events
+from hfprov.evidence.ipmi_events import DATE, Event, parse_event_details, parse_events
 from hfprov.evidence.ipmi_sensors import Sensor, parse_sensors
 from hfprov.evidence.text import clean, excerpt
 
 _SEL = re.compile(r"\s*[0-9a-f]{1,5}(?:\s*\||,)")
 _USER = re.compile(r"([0-9]{1,2}),([^,]*),(true|false),(true|false),(true|false),([A-Z ]+)")
+_DATED = re.compile(rf"[|,]\s*(?:{DATE.pattern}|[Pp]re-[Ii]nit|OEM record)")
 _NO_ENTRIES = re.compile(r"SEL has no entries", re.IGNORECASE)
 
 
@@ -58,7 +59,7 @@ class PairFacts:
     """``key : value`` output. A key that comes again further down has all its values."""
 
     kind: str
-    """``lan``, ``lan6``, ``mc``, ``fru``, ``chassis`` or ``summary``."""
+    """``lan``, ``lan6``, ``mc``, ``sel``, ``chassis`` or ``summary``."""
     values: Mapping[str, tuple[str, ...]]
 
     def get(self, name: str) -> str | None:
@@ -86,35 +87,65 @@ class UserFacts:
     users: tuple[User, ...]
 
 
-IpmiFacts = SelFacts | SensorFacts | PairFacts | UserFacts
+@dataclass(frozen=True, slots=True)
+class FruDevice:
+    """One field-replaceable unit: a board, a power supply."""
+
+    description: str
+    fields: Mapping[str, str]
+    problem: str | None
+    """Why the BMC could not read it: ``Device not present (…)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class FruFacts:
+    """``fru print``."""
+
+    devices: tuple[FruDevice, ...]
+    errors: tuple[str, ...]
+    """What ipmitool complained about: the list may not be whole."""
+
+
+IpmiFacts = FruFacts | SelFacts | SensorFacts | PairFacts | UserFacts
 
 
 def parse(text: str) -> IpmiFacts:
     """Facts from any form."""
     text = clean(text)
     first = next((line for line in text.split("\n") if line.strip()), "")
-    if _NO_ENTRIES.search(first):
-        return SelFacts(())
-    if first.startswith("SEL Record ID"):
-        return SelFacts(parse_event_details(text))
+    events = _log(text, first)
+    if events is not None:
+        return SelFacts(events)
     if _USER.fullmatch(first.strip()):
         return _users(text)
-    if _SEL.match(first) and re.search(r"[0-9]{2}/[0-9]{2}/[0-9]{2,4}|[Pp]re-[Ii]nit", first):
-        return SelFacts(parse_events(text))
     failed = failure_line(first)
-    if failed and ("|" not in first) and ("," not in first or "Could not open" in first):
+    if failed and "|" not in first and ("," not in first or "Could not open" in first):
         raise NotUnderstoodError(
             f"The BMC was not asked: '{failed}'.",
             hint="Load ipmi_si and ipmi_devintf, and run the tool as root.",
         )
     if "|" in first or first.count(",") >= _SENSOR_COMMAS:
         return SensorFacts(parse_sensors(text))
-    if ":" in first or first.strip() == "Summary":
+    if first.startswith("FRU Device Description"):
+        return _fru(text)
+    if ":" in first or first.strip() in _TITLES:
         return _pairs(text)
     raise unknown_form("ipmitool", text, "a listing of sensors, events or properties")
 
 
+def _log(text: str, first: str) -> tuple[Event, ...] | None:
+    """The event log, if the text is one."""
+    if _NO_ENTRIES.search(first):
+        return ()
+    if first.startswith("SEL Record ID"):
+        return parse_event_details(text)
+    if _SEL.match(first) and _DATED.search(first):
+        return parse_events(text)
+    return None
+
+
 _SENSOR_COMMAS = 3
+_TITLES = frozenset({"Summary", "SEL Information"})
 _SECRETS = frozenset({"SNMP Community String"})
 
 _KINDS = (
@@ -125,10 +156,8 @@ _KINDS = (
     ("mc", "Device ID"),
     ("chassis", "System Power"),
     ("summary", "BMC MAC Address"),
-    ("fru", "FRU Device Description"),
-    ("fru", "Product Serial"),
-    ("fru", "Board Mfg"),
-    ("fru", "Board Serial"),
+    ("sel", "Percent Used"),
+    ("sel", "Last Add Time"),
 )
 
 
@@ -137,7 +166,7 @@ def _pairs(text: str) -> PairFacts:
     key = ""
     for number, line in numbered_lines(text):
         plain = line.strip()
-        if not plain or plain == "Summary" or not plain.strip("-="):
+        if not plain or plain in _TITLES or not plain.strip("-="):
             continue
         before, colon, after = plain.partition(":")
         if not colon:
@@ -161,6 +190,30 @@ def _pairs(text: str) -> PairFacts:
             return PairFacts(kind, {key: tuple(found) for key, found in values.items()})
     raise NotUnderstoodError(
         f"These properties belong to no ipmitool command that is read: '{excerpt(text)}'."
+    )
+
+
+def _fru(text: str) -> FruFacts:
+    blocks: list[tuple[str, dict[str, str], list[str]]] = []
+    errors: list[str] = []
+    for number, line in numbered_lines(text):
+        plain = line.strip()
+        key, colon, value = plain.partition(":")
+        if not plain:
+            continue
+        if key.strip() == "FRU Device Description":
+            blocks.append((value.strip(), {}, []))
+        elif line[0] not in " \t":
+            if failure_line(plain) is None:
+                raise bad_line("ipmitool fru", number, line, "'FRU Device Description' or a field")
+            errors.append(excerpt(plain, 160))
+        elif colon:
+            blocks[-1][1].setdefault(key.strip(), value.strip())
+        else:
+            blocks[-1][2].append(excerpt(plain, 160))
+    return FruFacts(
+        tuple(FruDevice(name, fields, said[0] if said else None) for name, fields, said in blocks),
+        tuple(errors),
     )
 
 

@@ -18,7 +18,7 @@ _SEVERE = re.compile(
     r"non-?recoverable|(?<!non-)critical|uncorrectable|fatal|fail|fault|lost|redundancy degraded"
     r"|non-redundant|machine check|ierr|thermal trip|perr|serr|bus (?:timeout|degraded)"
     r"|configuration error|power off|ac lost|parity|limit reached|overtemp|over.?temperature"
-    r"|drive (?:fault|removed)|predictive",
+    r"|drive (?:fault|removed)|predictive|hard reset",
     re.IGNORECASE,
 )
 _HARMLESS = re.compile(
@@ -27,6 +27,10 @@ _HARMLESS = re.compile(
     re.IGNORECASE,
 )
 _DIRECTIONS = {"Asserted": True, "Deasserted": False}
+DATE = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{2,4}")
+"""A date in an entry; ipmitool 1.8.19 prints it as the locale of the caller has it."""
+
+_UNTIMED = re.compile(r"[Pp]re-[Ii]nit.*|[0-9:]*|[Uu]nspecified")
 _FIRST = re.compile(r"\s*([0-9a-f]{1,5})\s*")
 _COLUMNS = (5, 6, 7)
 
@@ -79,17 +83,20 @@ def _event(number: int, line: str, cells: list[str]) -> Event:
         raise bad_line("ipmitool sel", number, line, "a record number first")
     record = hexadecimal(cells[0], "A SEL record number")
     rest = cells[1:]
-    if rest and re.fullmatch(r"[Pp]re-[Ii]nit.*", rest[0]):
-        # "Pre-Init Time-stamp" stands for date and time; some versions leave one column for it.
+    if rest and rest[0].startswith("OEM record"):
+        # Records e0 to ff carry no time.
+        return Event(record, "", "", rest[0], " ".join(rest[1:]), None, "")
+    if rest and _UNTIMED.fullmatch(rest[0]):
+        # "Pre-Init Time-stamp" stands for date and time, in one column or in both.
         date, time = "Pre-Init", ""
         rest = rest[1:]
-        if rest and re.fullmatch(r"[0-9:]*", rest[0]):
-            time, rest = rest[0], rest[1:]
+        if rest and _UNTIMED.fullmatch(rest[0]):
+            rest = rest[1:]
     else:
         if len(rest) < _COLUMNS[0] - 1 - 1:
             raise bad_line("ipmitool sel", number, line, "date, time, sensor and event")
         date, time, rest = rest[0], rest[1], rest[2:]
-        if not re.fullmatch(r"[0-9]{2}/[0-9]{2}/[0-9]{2,4}", date):
+        if not DATE.fullmatch(date):
             raise bad_line("ipmitool sel", number, line, "a date like 03/23/2024")
     if rest and rest[0].startswith("OEM record"):
         return Event(record, date, time, rest[0], " ".join(rest[1:]), None, "")

@@ -2,7 +2,7 @@
 
 ipmitool marks each sensor with two letters: ``ok``, ``ns`` (no reading), ``nc``, ``cr``, ``nr``
 (non-critical, critical, non-recoverable; with ``l`` or ``u`` before them for lower or upper).
-``ok`` of a discrete sensor only means that it can be read: the event words of ``elist`` tell more.
+``ok`` of a discrete sensor (``0x01``) only means that it can be read; ``elist`` has event words.
 """
 
 from __future__ import annotations
@@ -126,6 +126,8 @@ def _sensor(
     known = None if lower in ("ns", "na") else lower == "ok"
     if known and states:
         known = _states_ok(states)
+    elif known and match is None:
+        known = None  # "ok" of a discrete sensor only says that it can be read
     return Sensor(
         name=name,
         value=float(match.group(1)) if match else None,

@@ -29,7 +29,9 @@ _OBJECT_KEYS = (
     "vmbu_failed",
     "pmr_ro",
 )
-_NUMBER = re.compile(r"([0-9][0-9,.'\u2019\u202f\u00a0]*)")
+_NUMBER = re.compile(
+    r"([0-9][0-9,.' \u2019\u202f\u00a0]*)(?:%|°?[CFK]\b.*|Celsius.*|\(.*|minutes?)?"
+)
 _KELVIN = 273.15
 _MAX_WARNING = 255
 
@@ -145,7 +147,7 @@ def parse_smart_text(text: str) -> NvmeHealth:
     def count(name: str) -> int:
         if name not in named:
             raise NotUnderstoodError(f"The SMART log has no '{name}': it is cut off.")
-        match = _NUMBER.match(named[name])
+        match = _NUMBER.fullmatch(named[name])
         if match is None:
             said = excerpt(named[name], 40)
             raise NotUnderstoodError(f"'{name}' of the SMART log is no number: '{said}'.")
