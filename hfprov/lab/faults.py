@@ -22,7 +22,7 @@ _TIME_UNIT = (
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing to break. ``trips`` says which subsystem's checks should notice."""
+    """One thing to break. ``trips`` says which checks notice, as ``hfprov drift`` names them."""
 
     name: str
     description: str
@@ -36,13 +36,13 @@ _FAULTS = (
     Fault(
         name="mtu-runtime",
         description="The data NIC runs with an MTU of 1500; its configuration says otherwise.",
-        trips="jumbo_mtu",
+        trips="mtu.live",
         script="ip link set dev eth1 mtu 1500",
     ),
     Fault(
         name="mtu-file",
         description="The data NIC's MTU is gone from its configuration: right until the next boot.",
-        trips="jumbo_mtu",
+        trips="mtu.persistent, mtu.files",
         script=(
             f"files=$(grep -rlE '^ *(MTUBytes=|mtu )' {_NETWORK_FILES})\n"
             "sed -i -E '/^ *(MTUBytes=|mtu )/d' $files"
@@ -52,27 +52,27 @@ _FAULTS = (
     Fault(
         name="data-link-down",
         description="The data NIC has no carrier: the far end of its cable is unplugged.",
-        trips="jumbo_mtu",
+        trips="no check yet",
         script="ip link set dev eth1 down",
     ),
     Fault(
         name="limits-file-removed",
         description="The file in /etc/security/limits.d that allows pinned memory is gone.",
-        trips="limits",
+        trips="limits.pam.file, limits.session",
         script=f"{_MEMLOCK_FILES}\nrm $files",
         needs=_PROVISIONED,
     ),
     Fault(
         name="limits-value",
         description="The pinned memory limit in /etc/security/limits.d was set to 64 KiB.",
-        trips="limits",
+        trips="limits.pam.file, limits.session",
         script=f"{_MEMLOCK_FILES}\nsed -i -E 's/(memlock[[:space:]]+)[^[:space:]]+/\\164/' $files",
         needs=_PROVISIONED,
     ),
     Fault(
         name="limits-stray",
         description="Another file in /etc/security/limits.d sorts last and wins with 64 KiB.",
-        trips="limits",
+        trips="limits.pam.rivals, limits.session",
         script=(
             "for who in '*' root; do echo \"$who - memlock 64\"; done "
             "> /etc/security/limits.d/zz-site.conf"
@@ -81,7 +81,7 @@ _FAULTS = (
     Fault(
         name="systemd-limits-dropin-removed",
         description="The drop-in with systemd's default limits is gone: services get 8 MiB.",
-        trips="limits",
+        trips="limits.systemd.files, limits.systemd.defaults",
         script=(
             "files=$(grep -lE '^DefaultLimit' /etc/systemd/system.conf.d/*.conf)\n"
             "rm $files\nsystemctl daemon-reload"
@@ -91,7 +91,7 @@ _FAULTS = (
     Fault(
         name="limits-service",
         description="A drop-in lowers the pinned memory limit of one service, the SSH server.",
-        trips="limits",
+        trips="limits.units, limits.running, limits.session",
         script=(
             "mkdir -p /etc/systemd/system/ssh.service.d\n"
             "printf '[Service]\\nLimitMEMLOCK=65536\\n' "
@@ -102,21 +102,21 @@ _FAULTS = (
     Fault(
         name="time-stopped",
         description="The time daemon is stopped; it starts again at the next boot.",
-        trips="time_sync",
+        trips="time.daemon",
         script=f'{_TIME_UNIT}systemctl stop "$unit"',
         needs=_PROVISIONED,
     ),
     Fault(
         name="time-disabled",
         description="The time daemon runs but is not enabled: no time after the next boot.",
-        trips="time_sync",
+        trips="time.daemon",
         script=f'{_TIME_UNIT}systemctl disable "$unit"',
         needs=_PROVISIONED,
     ),
     Fault(
         name="time-server-changed",
         description="The time daemon asks a server that does not exist.",
-        trips="time_sync",
+        trips="time.files, time.config, time.sources",
         script=(
             "files=$(grep -rlE '^(server|pool|peer) ' /etc/chrony)\n"
             "sed -i -E 's/^(server|pool|peer) +[^ ]+/\\1 198.51.100.123/' $files\n"
@@ -127,7 +127,7 @@ _FAULTS = (
     Fault(
         name="time-second-daemon",
         description="A second time daemon, systemd-timesyncd, runs beside the first.",
-        trips="time_sync",
+        trips="time.rivals",
         # Unpacked, not installed: the packages exclude each other. Aside first, because unpacking
         # over '/' replaces the links of a merged /usr. The drop-in lets it run in a container,
         # where it cannot set the clock.
@@ -146,7 +146,7 @@ _FAULTS = (
     Fault(
         name="sshd-down",
         description="The SSH server and every open connection are gone: unreachable.",
-        trips="reachability",
+        trips="unreachable",
         script=(
             "systemctl stop ssh.socket 2>/dev/null || :\n"
             "systemctl kill --signal=KILL ssh.service\nsystemctl stop ssh.service"
@@ -155,7 +155,7 @@ _FAULTS = (
     Fault(
         name="host-key-changed",
         description="The node shows another host key than the pinned one.",
-        trips="reachability",
+        trips="unreachable: wrong host key",
         script=(
             "rm /etc/ssh/ssh_host_*\n"
             "ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key\n"
@@ -165,13 +165,13 @@ _FAULTS = (
     Fault(
         name="python-gone",
         description="There is no Python interpreter at /usr/bin/python3.",
-        trips="reachability",
+        trips="unreachable: no Python",
         script="mv /usr/bin/python3 /usr/bin/python3.gone",
     ),
     Fault(
         name="python-hangs",
         description="Python starts and never says anything, as on a node with a dead NFS mount.",
-        trips="reachability",
+        trips="unreachable: no answer in time",
         script=(
             "mv /usr/bin/python3 /usr/bin/python3.real\n"
             "printf '#!/bin/sh\\nexec sleep 3600\\n' > /usr/bin/python3\nchmod 755 /usr/bin/python3"
@@ -180,7 +180,7 @@ _FAULTS = (
     Fault(
         name="noisy-shell",
         description="Logging in prints a banner on standard output, ahead of a command's output.",
-        trips="reachability",
+        trips="nothing: must not matter",
         script=(
             'printf \'echo "*** Authorised use only ***"; echo "{}"\\n\' > /tmp/noise\n'
             "cat /root/.bashrc >> /tmp/noise 2>/dev/null || :\nmv /tmp/noise /root/.bashrc"
@@ -189,7 +189,7 @@ _FAULTS = (
     Fault(
         name="disk-full",
         description="No space is left in /tmp, /var/tmp and Ansible's temporary directory.",
-        trips="provisioning",
+        trips="node.filesystems",
         # Small file systems of their own: the node's disk is the machine's.
         script=(
             "for place in /tmp /var/tmp /root/.ansible; do\n"
