@@ -25,7 +25,8 @@ _IDENTITY = (host.c.machine_id, host.c.product_uuid, host.c.serial)
 def ids_of(database: Database, connection: Connection, names: Sequence[str]) -> dict[str, int]:
     """The ids of hosts by name; hosts that the record does not know yet are added."""
     known = known_ids(connection, names)
-    missing = [name for name in names if name not in known]
+    # In one order: PostgreSQL would find two runs that add hosts crosswise deadlocked.
+    missing = sorted(name for name in names if name not in known)
     if missing:
         connection.execute(database.insert_new(host), [{"name": name} for name in missing])
         known.update(known_ids(connection, missing))

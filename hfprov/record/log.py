@@ -199,7 +199,7 @@ class RunLog:
         """Store a signed certificate. RecordError when its id is taken."""
         host_id = self._host_id(issued.host)
         with self._database.write() as connection:
-            proofs.store_certificate(connection, self._seq, host_id, issued)
+            proofs.store_certificate(self._database, connection, self._seq, host_id, issued)
 
     def measured(self, measured: Measurement) -> None:
         """Store one measurement with its samples, conditions and raw output."""

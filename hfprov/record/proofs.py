@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from hfprov.errors import RecordError
-from hfprov.record.database import AnyRow, AnySelect
+from hfprov.record.database import AnyRow, AnySelect, Database
 from hfprov.record.evidence import FAST
 from hfprov.record.model import Certificate, Measurement, moment, moment_or_none, stamp
 from hfprov.record.redaction import Redactor, storable
@@ -18,11 +18,11 @@ from hfprov.record.schema import certificate, host, measurement, run
 
 
 def store_certificate(
-    connection: Connection, run_seq: int, host_id: int, issued: Certificate
+    database: Database, connection: Connection, run_seq: int, host_id: int, issued: Certificate
 ) -> None:
     """Store a signed certificate, to the byte: a redacted one would not match its signature."""
-    connection.execute(
-        insert(certificate),
+    added = connection.execute(
+        database.insert_new(certificate),
         {
             "id": issued.id,
             "run_seq": run_seq,
@@ -35,6 +35,11 @@ def store_certificate(
             "signature": issued.signature,
         },
     )
+    if not added.rowcount:
+        raise RecordError(
+            f"The record has another certificate '{issued.id}' already.",
+            hint="Every certificate needs an id of its own.",
+        )
 
 
 def store_measurement(

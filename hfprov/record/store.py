@@ -302,7 +302,7 @@ class Record:
         by_digest = {one.digest: one for one in declared}
         rows = [
             {"digest": digest, "document": _document(one, redactor), "recorded_at": stamp()}
-            for digest, one in by_digest.items()
+            for digest, one in sorted(by_digest.items())  # see hosts.ids_of
         ]
         if rows:
             connection.execute(self._database.insert_new(baseline), rows)

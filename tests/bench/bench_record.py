@@ -50,19 +50,37 @@ def observation_of(number: int, kilobytes: int, words: list[str]) -> bytes:
     pick = random.Random(number)
     lines = (
         f"{pick.choice(words)} {pick.randrange(1 << 20)} {pick.choice(words)}"
-        for _ in range(kilobytes * 1024 // 22)
+        for _ in range(kilobytes * 1024 // 43)
     )
     text = "\n".join(lines)
     return json.dumps({"host": number, "results": {"run sysctl -a": [{"text": text}]}}).encode()
 
 
+class Stopwatch:
+    """Adds up what happens inside of its ``with`` blocks."""
+
+    def __init__(self) -> None:
+        self.wall = self.cpu = 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        wall, cpu = time.perf_counter(), time.process_time()
+        yield
+        self.wall += time.perf_counter() - wall
+        self.cpu += time.process_time() - cpu
+
+    def report(self, label: str, *, per: int = 0) -> None:
+        each = f"   {1000 * self.cpu / per:6.2f} ms CPU per host" if per else ""
+        figures = f"{self.wall:8.3f} s wall {self.cpu:8.3f} s CPU"
+        print(f"{label:<58} {figures}{each}", flush=True)  # noqa: T201 - its output
+
+
 @contextmanager
 def measured(label: str, *, per: int = 0) -> Iterator[None]:
-    wall, cpu = time.perf_counter(), time.process_time()
-    yield
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    each = f"   {1000 * cpu / per:6.2f} ms CPU per host" if per else ""
-    print(f"{label:<58} {wall:8.3f} s wall {cpu:8.3f} s CPU{each}", flush=True)  # noqa: T201 - its output
+    watch = Stopwatch()
+    with watch.running():
+        yield
+    watch.report(label, per=per)
 
 
 def write_run(
@@ -78,23 +96,16 @@ def write_run(
     pool = [observation_of(number, args.kilobytes, words) for number in range(50)]
     with measured(f"{label}: start_run", per=args.hosts):
         log = record.start_run("check", ["hfprov", "check"], baselines)
-    todo = [
-        (
-            name,
-            pool[number % 50],
-            verdicts_of(
-                number,
-                args,
-                bad=bool(bad_every) and number % bad_every == 0,
-                volatile=f"{log.id} {number}" if volatile else "",
-            ),
-            Identity(f"{number + 0xABC:032x}", f"4c4c4544-0042-{number:04x}-8052-b8c04f4d4c32", ""),
-        )
-        for number, name in enumerate(baselines)
-    ]
-    with measured(f"{label}: observed", per=args.hosts):
-        for name, raw, verdicts, identity in todo:
-            log.observed(name, "before", raw, verdicts, identity=identity)
+    watch = Stopwatch()
+    for number, name in enumerate(baselines):
+        bad = bool(bad_every) and number % bad_every == 0
+        text = f"{log.id} {number}" if volatile else ""
+        verdicts = verdicts_of(number, args, bad=bad, volatile=text)
+        uuid = f"4c4c4544-0042-{number:04x}-8052-b8c04f4d4c32"
+        identity = Identity(f"{number + 0xABC:032x}", uuid)
+        with watch.running():
+            log.observed(name, "before", pool[number % 50], verdicts, identity=identity)
+    watch.report(f"{label}: observed", per=args.hosts)
     with measured(f"{label}: finish"):
         log.finish(0)
 
