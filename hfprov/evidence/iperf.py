@@ -6,6 +6,7 @@ that may be used, whatever it measured before. For text see :mod:`hfprov.evidenc
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +78,7 @@ class NetperfResults:
     streams: tuple[NetperfStream, ...]
 
 
+_TEXT_START = re.compile(r"\[ *(?:ID|SUM|[0-9]{1,5})\](?:\[|\s)")
 _MERGED = ("sum", "sum_sent", "sum_received")
 
 
@@ -93,7 +95,8 @@ def _keep_repeats(pairs: Pairs) -> Any:
 
 def parse(text: str) -> IperfResult | NetperfResults:
     """Facts of one run. Raises NotUnderstoodError when no result is in the output."""
-    if not starts_like_json(text):
+    # A text may begin with '[ ID]' or '[  4]', which is no JSON.
+    if not starts_like_json(text) or _TEXT_START.match(text.lstrip()):
         from hfprov.evidence.iperf_text import parse_text  # noqa: PLC0415 - needs the facts above
 
         return parse_text(text)

@@ -22,7 +22,7 @@ _WARNING = re.compile(
     re.IGNORECASE,
 )
 _FAILURE = re.compile(
-    r"(?:Couldn't|Could not|Can't|Cannot|Failed|Unable|Error|ERRNO|Completion with error|No space"
+    r"(?:[\w./-]+: )?(?:Couldn't|Could not|Can't|Cannot|Failed|Unable|Error|ERRNO|Completion with error|No space"
     r"|A completion with Error|IB device .* not found|No IB devices|Port number .* state is"
     r"|Unexpected|Invalid|Function .* failed|Poll .* failed|.*: got completion with error"
     r"|Found Incompatib|Wrong|Did not|Perftest (?:still )?does|Requested|Unsupported|Device not"
@@ -58,8 +58,8 @@ def parse_text(text: str) -> PerftestResult:
             warnings.append(line)
         elif _FAILURE.fullmatch(line):
             failures.append(line)
-        else:
-            _line(drafts, line)
+        elif not _line(drafts, line):
+            warnings.append(line)
     _share_closing_lines(drafts)
     runs = tuple(run for draft in drafts for run in _runs(draft))
     if not runs and not failures:
@@ -71,36 +71,36 @@ def parse_text(text: str) -> PerftestResult:
     return PerftestResult(runs, tuple(failures), tuple(warnings), interleaved=mixed)
 
 
-def _line(drafts: list[_Draft], line: str) -> None:
-    draft = drafts[-1]
+def _line(drafts: list[_Draft], line: str) -> bool:
+    """Takes one line in; False when it says something that has no place among figures."""
     heading = heading_of(line)
     title = _TITLE.fullmatch(line)
+    if (heading is not None or title is not None) and drafts[-1].rows:
+        drafts.append(_Draft())
+    draft = drafts[-1]
     if heading is not None:
-        if draft.rows:
-            draft = _Draft()
-            drafts.append(draft)
         draft.headings.append(heading)
     elif title is not None:
-        if draft.rows:
-            draft = _Draft()
-            drafts.append(draft)
         draft.tests.append(title["test"])
-    elif _RULE.fullmatch(line):
-        draft.rules += 1 if draft.rows else 0
-    elif looks_like_row(line) and draft.headings:
-        draft.rows.append(point_of(draft.headings[-1], line))
+    elif draft.headings:
+        return _line_of_table(draft, line)
     elif not line.startswith(_NOISE):
-        _setting(draft, line)
+        for match in _PAIRS.finditer(line[:400]):
+            draft.conditions.setdefault(match["key"].strip(), set()).add(match["value"].strip())
+    return True
 
 
-def _setting(draft: _Draft, line: str) -> None:
-    """Settings, one or two in a line. A line that is none must not be half a row."""
-    found = False
-    for match in _PAIRS.finditer(line[:400]):
-        found = True
-        draft.conditions.setdefault(match["key"].strip(), set()).add(match["value"].strip())
-    if not found and draft.headings and line[:1].isdigit():
+def _line_of_table(draft: _Draft, line: str) -> bool:
+    """A line below a heading: a row, a closing line, or False."""
+    if _RULE.fullmatch(line):
+        draft.rules += 1 if draft.rows else 0
+    elif looks_like_row(line):
+        draft.rows.append(point_of(draft.headings[-1], line))
+    elif line[:1].isdigit():
         raise NotUnderstoodError(f"perftest: '{excerpt(line)}' is no whole row of the table.")
+    else:
+        return line.startswith(_NOISE)
+    return True
 
 
 def _share_closing_lines(drafts: list[_Draft]) -> None:

@@ -51,7 +51,9 @@ def walk(facts: Any, path: str) -> Any:
             if isinstance(value, (tuple, list)) and key.isdecimal():
                 value = value[int(key)]
                 break
-            if isinstance(value, dict) and (key in value or (key.isdecimal() and int(key) in value)):
+            if isinstance(value, dict) and (
+                key in value or (key.isdecimal() and int(key) in value)
+            ):
                 value = value[key] if key in value else value[int(key)]
                 break
         else:

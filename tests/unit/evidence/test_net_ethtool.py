@@ -208,7 +208,8 @@ def test_module_as_a_hexadecimal_dump_is_refused():
 def test_fec_with_lane_counters():
     fec = parse(
         "FEC parameters for eth0:\nSupported/Configured FEC encodings: Auto RS\n"
-        "Active FEC encoding: RS\nStatistics:\n  corrected_blocks: 10\n    Lane 0: 9\n    Lane 1: 1\n"
+        "Active FEC encoding: RS\nStatistics:\n  corrected_blocks: 10\n"
+        "    Lane 0: 9\n    Lane 1: 1\n"
     )
     assert fec == Fec(
         "eth0",

@@ -54,7 +54,9 @@ def test_no_interface_is_an_empty_list_and_not_a_refusal():
     assert ip_link.parse("[{}]").find("eth0") is None
 
 
-@pytest.mark.parametrize("change", [{"mtu": "big"}, {"mtu": None, "operstate": None}, {"mtu": 1e999}])
+@pytest.mark.parametrize(
+    "change", [{"mtu": "big"}, {"mtu": None, "operstate": None}, {"mtu": 1e999}]
+)
 def test_json_with_a_value_that_is_none_is_refused(change):
     node = {key: value for key, value in {**LINK, **change}.items() if value is not None}
     node.pop("addr_info")
@@ -79,9 +81,11 @@ def test_text_of_newer_ip_with_other_counter_names():
 
 
 def test_one_line_and_brief_forms():
-    one = r"2: eth0: <BROADCAST,UP> mtu 1500 qdisc mq state DOWN \    link/ether b8:3f:d2:00:00:01 brd x"
+    one = r"2: eth0: <BROADCAST,UP> mtu 1500 qdisc mq state DOWN \  link/ether b8:3f:d2:00:00:01 brd x"
     assert ip_link.parse(one).interfaces[0].hardware_address == "b8:3f:d2:00:00:01"
-    brief = "eth0  UP  b8:3f:d2:00:00:01 <BROADCAST,UP,LOWER_UP>\nib0  DOWN  10.0.0.1/24 fe80::1/64\n"
+    brief = (
+        "eth0  UP  b8:3f:d2:00:00:01 <BROADCAST,UP,LOWER_UP>\nib0  DOWN  10.0.0.1/24 fe80::1/64\n"
+    )
     eth0, ib0 = ip_link.parse(brief).interfaces
     assert eth0.is_up
     assert ib0.operstate == "DOWN"
@@ -107,7 +111,7 @@ def test_vlan_details():
         "2: e: <UP> mtu 9000\n    link/ether x\n    RX: bytes  packets  errors  dropped\n    1 2\n",
         "2: e: <UP> mtu 9000\n    link/ether x\n    RX: bytes  packets  errors  dropped\n",
         "10.0.0.1 dev eth0 lladdr 00:00:00:00:00:01\n",
-        "Device \"eth9\" does not exist.\n",
+        'Device "eth9" does not exist.\n',
     ],
 )
 def test_what_is_cut_off_or_no_interface_is_refused(text):
@@ -158,9 +162,7 @@ def test_a_good_lacp_bond_has_no_problem():
 def test_a_lost_member_is_found_even_when_its_lines_are_missing():
     text = LACP + MEMBER.format(name="a", speed=400000, aggregator=1)
     (bond,) = bonding.parse(text)
-    assert bond.problems == (
-        "The aggregator has 2 ports, but 1 members are listed in it.",
-    )
+    assert bond.problems == ("The aggregator has 2 ports, but 1 members are listed in it.",)
 
 
 def test_members_of_unlike_speed_are_a_problem():
@@ -265,10 +267,12 @@ def test_lldp_keyvalue_with_a_dotted_interface():
 
 def test_lldp_text():
     text = (
-        "-----\nLLDP neighbors:\n-----\nInterface:    ens1, via: LLDP, RID: 1, Time: 0 day, 00:01:02\n"
+        "-----\nLLDP neighbors:\n-----\n"
+        "Interface:    ens1, via: LLDP, RID: 1, Time: 0 day, 00:01:02\n"
         "  Chassis:     \n    ChassisID:    mac 44:38:39:00:00:01\n    SysName:      leaf01\n"
         "    Capability:   Bridge, on\n    Capability:   Router, off\n  Port:        \n"
-        "    PortID:       ifname swp1\n    TTL:          120\n  VLAN:         10, pvid: yes VLAN10\n"
+        "    PortID:       ifname swp1\n    TTL:          120\n"
+        "  VLAN:         10, pvid: yes VLAN10\n"
     )
     (neighbour,) = lldp.parse(text).neighbours
     assert (neighbour.port_id, neighbour.port_vlan_id) == ("swp1", 10)

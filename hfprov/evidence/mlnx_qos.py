@@ -1,0 +1,175 @@
+"""``mlnx_qos -i DEV``: trust, DSCP map, PFC, buffers and traffic classes of an NVIDIA NIC.
+
+Old and new versions (with or without buffers), and the report of Spiderpool's ``rdma-qos`` script,
+which has the same parts and adds the switches of ECN.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.net_lines import empty, integer, not_understood, numbered
+from hfprov.evidence.text import excerpt
+
+PRIORITIES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficClass:
+    """One traffic class. ``rate_limit_gbps`` is None when unlimited."""
+
+    number: int
+    rate_limit_gbps: float | None
+    algorithm: str
+    """``vendor``, ``strict`` or ``ets``."""
+    bandwidth_percent: int | None
+    priorities: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Qos:
+    """``mlnx_qos``. None: the part is not in the output, so nothing is known of it."""
+
+    trust: str | None
+    """``dscp`` or ``pcp``."""
+    pfc_enabled: tuple[bool, ...] | None
+    """Priority flow control for priority 0 to 7."""
+    dcbx_mode: str | None = None
+    dscp_priority: Mapping[int, int] | None = None
+    """Priority for DSCP 0 to 63; only there when ``trust`` is ``dscp``."""
+    priority_buffer: tuple[int, ...] | None = None
+    buffer_bytes: tuple[int, ...] | None = None
+    cable_length_m: int | None = None
+    traffic_classes: tuple[TrafficClass, ...] = ()
+    ecn_enabled: Mapping[str, bool] = field(default_factory=dict)
+    """By path below ``ecn/`` (``roce_np/enable/5``); only Spiderpool's script tells."""
+    other: Mapping[str, str] = field(default_factory=dict)
+
+    def priority_of(self, dscp: int) -> int | None:
+        """Priority of a DSCP, or None when that is not told."""
+        return None if self.dscp_priority is None else self.dscp_priority.get(dscp)
+
+
+_MAP = re.compile(r"prio:(?P<prio>[0-7]) dscp:(?P<dscps>(?:[0-9]{2},)+)")
+_TC = re.compile(
+    r"tc: (?P<tc>[0-9]{1,2}) ratelimit: (?:(?P<unlimited>unlimited)|(?P<rate>[0-9.]{1,12})"
+    r" ?(?P<unit>[GM])bps?), tsa: (?P<tsa>vendor|strict|ets)(?:, bw: (?P<bw>[0-9]{1,3})%)?"
+)
+_ECN = re.compile(r"ECN Enabled for priority [0-7]: \S*/ecn/(?P<path>\S+) = (?P<on>[01])")
+_PAIR = re.compile(r"(?P<key>[A-Za-z][\w /()]*): ?(?P<value>.*)")
+_TITLE = re.compile(r"=+ show configuration for device .*")
+
+
+@dataclass(slots=True)
+class _Draft:
+    pairs: dict[str, str] = field(default_factory=dict)
+    dscp: dict[int, int] = field(default_factory=dict)
+    rows: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    classes: list[tuple[re.Match[str], tuple[int, ...] | None]] = field(default_factory=list)
+    ecn: dict[str, bool] = field(default_factory=dict)
+
+
+def parse(text: str) -> Qos:
+    """Facts of one device. Raises NotUnderstoodError for a part that is not whole."""
+    draft = _Draft()
+    seen = False
+    for number, line in numbered(text):
+        seen = True
+        _line(draft, number, line.strip())
+    if not seen:
+        raise empty("mlnx_qos")
+    trust = draft.pairs.pop("Priority trust state", None)
+    if trust is not None and trust not in ("dscp", "pcp"):
+        raise NotUnderstoodError(f"mlnx_qos: the trust state '{excerpt(trust)}' is unknown.")
+    if trust is None and not draft.rows:
+        raise NotUnderstoodError("mlnx_qos: there is neither a trust state nor a PFC table.")
+    return _facts(draft, trust)
+
+
+def _line(draft: _Draft, number: int, line: str) -> None:
+    mapped = _MAP.fullmatch(line)
+    tc = _TC.fullmatch(line)
+    ecn = _ECN.fullmatch(line)
+    words = line.split()
+    pair = _PAIR.fullmatch(line)
+    if mapped is not None:
+        for dscp in mapped["dscps"].rstrip(",").split(","):
+            draft.dscp[int(dscp)] = int(mapped["prio"])
+    elif tc is not None:
+        draft.classes.append((tc, None))
+    elif line.startswith("priority:") and draft.classes:
+        what = f"mlnx_qos: line {number}: the priority"
+        values = tuple(integer(word, what) for word in line.partition(":")[2].split())
+        draft.classes[-1] = (draft.classes[-1][0], values)
+    elif words[0] in ("priority", "enabled", "buffer") and ":" not in line:
+        draft.rows[words[0]] = _row(number, words)
+    elif ecn is not None:
+        draft.ecn[ecn["path"]] = ecn["on"] == "1"
+    elif pair is not None:
+        draft.pairs[pair["key"].strip()] = pair["value"].strip()
+    elif not _TITLE.fullmatch(line):
+        raise not_understood("mlnx_qos", number, line, "a part of the QoS settings")
+
+
+def _row(number: int, words: list[str]) -> tuple[int, ...]:
+    what = f"mlnx_qos: line {number}: '{words[0]}'"
+    values = tuple(integer(word, what) for word in words[1:])
+    if len(values) != PRIORITIES:
+        raise NotUnderstoodError(f"{what} has {len(values)} values instead of {PRIORITIES}.")
+    return values
+
+
+def _facts(draft: _Draft, trust: str | None) -> Qos:
+    pairs = draft.pairs
+    headed = pairs.pop("PFC configuration", None) is not None
+    enabled = draft.rows.get("enabled")
+    if headed and enabled is None:
+        raise NotUnderstoodError("mlnx_qos: the PFC table ends before its row 'enabled'.")
+    if enabled is not None and not set(enabled) <= {0, 1}:
+        raise NotUnderstoodError("mlnx_qos: the row 'enabled' has a value that is not 0 or 1.")
+    mapped = pairs.pop("dscp2prio mapping", None) is not None
+    if mapped and len(draft.dscp) != 64:
+        raise NotUnderstoodError(f"mlnx_qos: the map has {len(draft.dscp)} of 64 DSCP values.")
+    sizes = pairs.pop("Receive buffer size (bytes)", None)
+    cable = pairs.pop("Cable len", None)
+    return Qos(
+        trust,
+        pfc_enabled=None if enabled is None else tuple(value == 1 for value in enabled),
+        dcbx_mode=pairs.pop("DCBX mode", None),
+        dscp_priority=draft.dscp if mapped else None,
+        priority_buffer=draft.rows.get("buffer"),
+        buffer_bytes=None if sizes is None else _sizes(sizes),
+        cable_length_m=None if cable is None else integer(cable, "mlnx_qos: 'Cable len'"),
+        traffic_classes=tuple(_class(*item) for item in draft.classes),
+        ecn_enabled=draft.ecn,
+        other=pairs,
+    )
+
+
+def _sizes(value: str) -> tuple[int, ...]:
+    parts = [part for part in value.partition(" ")[0].split(",") if part]
+    return tuple(integer(part, "mlnx_qos: the receive buffer size") for part in parts)
+
+
+def _class(match: re.Match[str], priorities: tuple[int, ...] | None) -> TrafficClass:
+    if priorities is None:
+        raise NotUnderstoodError(f"mlnx_qos: traffic class {match['tc']} ends before its priority.")
+    rate: float | None = None
+    if match["rate"] is not None:
+        try:
+            rate = float(match["rate"]) / (1 if match["unit"] == "G" else 1000)
+        except ValueError:
+            raise NotUnderstoodError(
+                f"mlnx_qos: the rate limit '{match['rate']}' is no number."
+            ) from None
+    bandwidth = match["bw"]
+    return TrafficClass(
+        int(match["tc"]),
+        rate,
+        match["tsa"],
+        bandwidth_percent=None if bandwidth is None else int(bandwidth),
+        priorities=priorities,
+    )
