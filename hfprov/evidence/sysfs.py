@@ -144,6 +144,8 @@ def _from_ttar(text: str) -> tuple[dict[str, str], dict[str, str]]:
             raise NotUnderstoodError(
                 f"Line {position} of the dump is not understood: '{excerpt(line)}'."
             )
+    if path and path not in files and path not in links:
+        raise NotUnderstoodError(f"The dump ends before '{excerpt(path)}': it is cut off.")
     if not files:
         raise NotUnderstoodError("The dump of sysfs files holds no file.")
     return files, links

@@ -1,0 +1,185 @@
+"""The baseboard controller, over IPMI and Redfish: unseen forms, faults, and texts that were cut off.
+
+Every text here was written for the test, after the documentation named in the parsers.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence import ipmi, redfish
+
+
+class TestIpmi:
+    def test_sensor_list(self) -> None:
+        text = (
+            "CPU1 Temp        | 98.000     | degrees C  | cr    | 0.000     | 0.000     |"
+            " 0.000     | 90.000    | 95.000    | 100.000   \n"
+            "FAN1             | na         |            | na    | na        | na        |"
+            " na        | na        | na        | na        \n"
+            "PS1 Status       | 0x1        | discrete   | 0x0100| na        | na        |"
+            " na        | na        | na        | na        \n"
+        )
+        facts = ipmi.parse(text)
+        assert isinstance(facts, ipmi.SensorFacts)
+        assert [sensor.is_ok for sensor in facts.sensors] == [False, None, None]
+        assert facts.not_ok[0].value == 98.0
+
+    def test_sdr_elist_words_count_more_than_ok(self) -> None:
+        text = (
+            "PS1 Status       | C8h | ok  | 10.1 | Presence detected\n"
+            "PS2 Status       | C9h | ok  | 10.2 | Presence detected, Failure detected\n"
+            "Watchdog         | CAh | ok  | 11.1 | Something new\n"
+            "Inlet Temp       | 05h | ok  |  7.1 | 24 degrees C\n"
+        )
+        facts = ipmi.parse(text)
+        assert isinstance(facts, ipmi.SensorFacts)
+        assert [sensor.is_ok for sensor in facts.sensors] == [True, False, None, True]
+
+    def test_logs_with_all_kinds_of_time_stamps(self) -> None:
+        text = (
+            "   1 |  Pre-Init  |0000000006| Memory #0x53 | Uncorrectable ECC | Asserted\n"
+            "   2 |  Pre-Init  |Pre-Init   | Fan FAN1 | Lower Critical going low  | Asser"
+            "ted | Reading 0 < Threshold 500 RPM\n"
+            "   3 | 05/03/26 | 21:44:19 UTC | Power Supply PS1 Status | Presence detected"
+            " | Asserted\n"
+            "   4 | OEM record e0 | 000137000100\n"
+            "   5 | 05/03/2026 | 21:44:20 | Fan FAN1 | Lower Critical going low  | Deasserted\n"
+        )
+        facts = ipmi.parse(text)
+        assert isinstance(facts, ipmi.SelFacts)
+        assert [event.record for event in facts.severe] == [1, 2, 5]
+        assert [event.record for event in facts.standing] == [1]
+        assert facts.events[1].reading == "Reading 0 < Threshold 500 RPM"
+
+    def test_an_empty_log_is_a_good_answer(self) -> None:
+        facts = ipmi.parse("SEL has no entries\n")
+        assert facts == ipmi.SelFacts(())
+
+    @pytest.mark.parametrize(
+        "event",
+        [
+            "Upper Critical going high",
+            "Uncorrectable ECC",
+            "Failure detected",
+            "IERR",
+            "Redundancy Lost",
+            "Transition to Non-recoverable",
+            "Bus Fatal Error",
+            "Power Supply AC lost",
+        ],
+    )
+    def test_severe(self, event: str) -> None:
+        facts = ipmi.parse(f" 1 | 01/02/2026 | 10:00:00 | X #0x01 | {event} | Asserted\n")
+        assert isinstance(facts, ipmi.SelFacts)
+        assert len(facts.severe) == 1
+
+    @pytest.mark.parametrize(
+        "event",
+        [
+            "Log area reset/cleared",
+            "Correctable ECC",
+            "Upper Non-critical going high",
+            "Presence detected",
+            "Transition to OK",
+        ],
+    )
+    def test_not_severe(self, event: str) -> None:
+        facts = ipmi.parse(f" 1 | 01/02/2026 | 10:00:00 | X #0x01 | {event} | Asserted\n")
+        assert isinstance(facts, ipmi.SelFacts)
+        assert facts.severe == ()
+
+    def test_a_row_that_was_cut_off_is_refused(self) -> None:
+        with pytest.raises(NotUnderstoodError):
+            ipmi.parse(" 1 | 01/02/2026 | 10:00:00 | Memory #0x53 | Uncorrect")
+
+    def test_inventory(self) -> None:
+        text = (
+            "FRU Device Description : Builtin FRU Device (ID 0)\n Board Serial : W1\n\n"
+            "FRU Device Description : PSU2 (ID 2)\n Device not present (Requested sensor "
+            "not found)\n\n"
+            "Get SDR 0000 command failed: Requested sensor, data, or record not found\n"
+        )
+        facts = ipmi.parse(text)
+        assert isinstance(facts, ipmi.FruFacts)
+        assert facts.devices[0].fields == {"Board Serial": "W1"}
+        assert facts.devices[1].problem == "Device not present (Requested sensor not found)"
+        assert len(facts.errors) == 1
+
+
+class TestRedfish:
+    def memory(self, **more: Any) -> str:
+        document = {"@odata.type": "#Memory.v1_12_0.Memory", "Id": "A1", "CapacityMiB": 32768}
+        return json.dumps({**document, **more})
+
+    @pytest.mark.parametrize(
+        ("status", "ok"),
+        [
+            ({"Health": "OK", "State": "Enabled"}, True),
+            ({"Health": "OK", "HealthRollup": "Critical"}, False),
+            ({"Health": "Warning"}, False),
+            ({"State": "Absent"}, None),
+            ({"Health": None}, None),
+        ],
+    )
+    def test_health(self, status: dict[str, Any], *, ok: bool | None) -> None:
+        health = redfish.parse(self.memory(Status=status)).resource.health
+        assert health is not None
+        assert health.is_ok is ok
+
+    def test_no_status_is_no_health(self) -> None:
+        assert redfish.parse(self.memory()).resource.health is None
+
+    def test_failed_row_remapping_of_an_accelerator(self) -> None:
+        oem = {"Nvidia": {"RowRemappingFailed": True, "RowRemappingPending": False}}
+        memory = redfish.parse(self.memory(Oem=oem)).resource.memory
+        assert memory is not None
+        assert (memory.row_remapping_failed, memory.row_remapping_pending) == (True, False)
+
+    def test_a_page_of_a_collection_is_not_complete(self) -> None:
+        page = {
+            "@odata.type": "#SoftwareInventoryCollection.SoftwareInventoryCollection",
+            "Members": [{"@odata.id": "/a"}],
+            "Members@odata.count": 2,
+            "Members@odata.nextLink": "/b",
+        }
+        facts = redfish.parse(json.dumps(page))
+        assert not facts.complete
+        assert redfish.parse(json.dumps({**page, "Members": []})).complete is False
+
+    def test_an_error_of_the_bmc_is_quoted(self) -> None:
+        error = {"error": {"@Message.ExtendedInfo": [{"Message": "Authentication required."}]}}
+        with pytest.raises(NotUnderstoodError, match="Authentication required"):
+            redfish.parse(json.dumps(error))
+
+    def test_deprecated_thermal_and_power(self) -> None:
+        document = {
+            "@odata.type": "#Thermal.v1_4_0.Thermal",
+            "Temperatures": [{"Name": "Inlet", "ReadingCelsius": 24, "Status": {"Health": "OK"}}],
+            "Fans": [
+                {
+                    "FanName": "Fan 1",
+                    "Reading": 20,
+                    "ReadingUnits": "Percent",
+                    "Status": {"Health": "Critical"},
+                }
+            ],
+        }
+        inlet, fan = redfish.parse(json.dumps(document)).resource.readings
+        assert (inlet.value, inlet.unit) == (24.0, "celsius")
+        assert (fan.unit, fan.health.is_ok) == ("percent", False)
+
+    @pytest.mark.parametrize("value", [-1, 1.5, "many", True, [], 10**40])
+    def test_a_capacity_that_is_no_number_is_refused(self, value: Any) -> None:
+        with pytest.raises(NotUnderstoodError):
+            redfish.parse(self.memory(CapacityMiB=value))
+
+    def test_half_a_document_is_refused(self) -> None:
+        text = self.memory()
+        for end in range(1, len(text)):
+            with pytest.raises(NotUnderstoodError):
+                redfish.parse(text[:end])

@@ -1,0 +1,148 @@
+"""Drives: unseen forms, faults, and texts that were cut off.
+
+Every text here was written for the test, after the documentation named in the parsers.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence import nvme, smartctl
+
+SMART = {
+    "critical_warning": 0,
+    "temperature": 310,
+    "avail_spare": 100,
+    "spare_thresh": 5,
+    "percent_used": 2,
+    "power_on_hours": 10,
+    "unsafe_shutdowns": 1,
+    "media_errors": 0,
+    "num_err_log_entries": 3,
+    "warning_temp_time": 0,
+    "critical_comp_time": 0,
+}
+
+
+class TestNvme:
+    def health(self, **more: Any) -> nvme.NvmeHealth:
+        facts = nvme.parse(json.dumps({**SMART, **more}))
+        assert isinstance(facts, nvme.NvmeHealth)
+        return facts
+
+    @pytest.mark.parametrize(
+        ("warning", "names"),
+        [
+            (4, ("reliability_degraded",)),
+            ("9", ("available_spare", "read_only")),
+            ({"value": 0, "ro": 1}, ("read_only",)),
+            ({"value": 2}, ("temp_threshold",)),
+            (128, ("unknown",)),
+        ],
+    )
+    def test_critical_warnings(self, warning: Any, names: tuple[str, ...]) -> None:
+        health = self.health(critical_warning=warning)
+        assert health.warnings == names
+        assert not health.is_ok
+
+    @pytest.mark.parametrize("key", sorted(SMART))
+    def test_a_missing_value_is_refused(self, key: str) -> None:
+        document = {name: value for name, value in SMART.items() if name != key}
+        with pytest.raises(NotUnderstoodError):
+            nvme.parse(json.dumps(document))
+
+    def test_media_errors_and_spare(self) -> None:
+        assert self.health().is_ok
+        assert not self.health(media_errors=1).is_ok
+        assert not self.health(avail_spare=5).is_ok
+        assert self.health(percentage_used=90).used_percent in (2, 90)
+
+    TEXT = (
+        "Smart Log for NVME device:nvme0 namespace-id:ffffffff\n"
+        "critical_warning\t\t\t: 0x1\ntemperature\t\t\t\t: 51 °C (324 K)\n"
+        "available_spare\t\t\t\t: 3%\navailable_spare_threshold\t\t: 10%\n"
+        "percentage_used\t\t\t\t: 104%\nmedia_errors\t\t\t\t: 1,234\n"
+        "num_err_log_entries\t\t\t: 7\npower_on_hours\t\t\t\t: 3,456\nunsafe_shutdowns\t\t\t: 156\n"
+        "Warning Temperature Time\t\t: 0\nCritical Composite Temperature Time\t: 0\n"
+        "Temperature Sensor 1           : 51 °C (324 K)\n"
+    )
+
+    def test_text(self) -> None:
+        health = nvme.parse(self.TEXT)
+        assert isinstance(health, nvme.NvmeHealth)
+        assert health.warnings == ("available_spare",)
+        assert (health.media_errors, health.power_on_hours, health.used_percent) == (
+            1234,
+            3456,
+            104,
+        )
+
+    def test_text_that_was_cut_off_is_refused(self) -> None:
+        for lines in range(1, 12):
+            with pytest.raises(NotUnderstoodError):
+                nvme.parse("\n".join(self.TEXT.splitlines()[:lines]))
+
+    def test_controller_text(self) -> None:
+        text = "NVME Identify Controller:\nvid       : 0x144d\nsn        : S1\n"
+        text += "mn        : Samsung\nfr        : F1\nwctemp    : 355\n"
+        facts = nvme.parse(text)
+        assert isinstance(facts, nvme.NvmeControllerFacts)
+        assert (facts.vendor_id, facts.warning_celsius) == ("144d", 81.85)
+
+    def test_no_drives(self) -> None:
+        assert nvme.parse('{"Devices": []}') == nvme.NvmeListFacts(())
+
+
+class TestSmartctl:
+    def document(self, **more: Any) -> str:
+        base = {
+            "smartctl": {"version": [7, 4], "exit_status": 0},
+            "device": {"name": "/dev/sda"},
+            "model_name": "X",
+            "smart_status": {"passed": True},
+        }
+        return json.dumps({**base, **more})
+
+    def test_json(self) -> None:
+        table = [{"id": 5, "raw": {"value": 8}}, {"id": 197, "raw": {"value": 1}}]
+        facts = smartctl.parse(self.document(ata_smart_attributes={"table": table}))
+        assert (facts.passed, facts.reallocated_sectors, facts.pending_sectors) == (True, 8, 1)
+
+    def test_findings_beside_passed(self) -> None:
+        facts = smartctl.parse(self.document(smartctl={"exit_status": 64}))
+        assert facts.findings == ("the error log has entries",)
+
+    @pytest.mark.parametrize("status", [1, 2, 4, 6])
+    def test_a_drive_that_was_not_asked_is_not_healthy(self, status: int) -> None:
+        about = {"exit_status": status, "messages": [{"string": "Smartctl open device failed"}]}
+        with pytest.raises(NotUnderstoodError, match="open device failed"):
+            smartctl.parse(self.document(smartctl=about))
+
+    def test_smart_disabled(self) -> None:
+        document = {"smartctl": {"exit_status": 0, "messages": [{"string": "SMART Disabled."}]}}
+        with pytest.raises(NotUnderstoodError, match="SMART Disabled"):
+            smartctl.parse(json.dumps(document))
+
+    @pytest.mark.parametrize(
+        ("line", "passed"),
+        [
+            ("SMART overall-health self-assessment test result: PASSED", True),
+            ("SMART overall-health self-assessment test result: FAILED!", False),
+            ("SMART Health Status: OK", True),
+            ("SMART Health Status: FAILURE PREDICTION THRESHOLD EXCEEDED [asc=5d, ascq=0]", False),
+        ],
+    )
+    def test_text(self, line: str, *, passed: bool) -> None:
+        assert smartctl.parse(f"smartctl 7.2\n\n{line}\n").passed is passed
+
+    @pytest.mark.parametrize(
+        "line",
+        ["SMART overall-health self-assessment test result: UNKNOWN!", "SMART Health Status: "],
+    )
+    def test_an_unknown_verdict_is_refused(self, line: str) -> None:
+        with pytest.raises(NotUnderstoodError):
+            smartctl.parse(line + "\n")

@@ -1,0 +1,179 @@
+"""Software and its settings: unseen forms, faults, and texts that were cut off.
+
+Every text here was written for the test, after the documentation named in the parsers.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence import (
+    ifcfg,
+    limits_files,
+    netplan,
+    nmcli,
+    os_release,
+    packages,
+    proc,
+    slurm,
+    sysctl,
+)
+
+
+class TestSoftware:
+    def test_os_release_cut_off_in_a_quote(self) -> None:
+        with pytest.raises(NotUnderstoodError, match="closing quote"):
+            os_release.parse('ID=ubuntu\nVERSION_ID="22.0')
+        with pytest.raises(NotUnderstoodError, match="no ID"):
+            os_release.parse('NAME="Ubuntu"\n')
+
+    def test_packages_that_are_not_installed(self) -> None:
+        facts = packages.parse(
+            "package nvidia-driver is not installed\nkernel-6.6.0-1.el9.x86_64\n"
+        )
+        assert facts.packages[0].state == packages.PackageState.NOT_INSTALLED
+        assert facts.versions("kernel")[0].release == "1.el9"
+
+    def test_dpkg_query_with_states(self) -> None:
+        text = (
+            "linux-image-6.1.0-18-amd64\t6.1.76-1\tinstall ok installed\n"
+            "nvidia-driver:amd64\t550.54.14-1\thold ok installed\n"
+            "nvidia-old\t470.1-1\tdeinstall ok config-files\n"
+            "docker-ce\t5:24.0.7-1\tinstall reinstreq half-installed\n"
+            "dpkg\t1.21.22\tinstall ok installed\n"
+        )
+        facts = packages.parse(text)
+        assert facts.is_whole
+        states = [package.state.value for package in facts.packages]
+        assert states == ["installed", "installed", "config-files", "broken", "installed"]
+        assert [package.is_held for package in facts.packages] == [False, True, False, False, False]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "error: cannot open Packages database in /var/lib/rpm\n",
+            "dpkg-query: no packages found matching x\n",
+            "bash: rpm: command not found\n",
+        ],
+    )
+    def test_a_package_manager_that_fails_is_not_an_empty_list(self, text: str) -> None:
+        with pytest.raises(NotUnderstoodError, match=r"cannot open|no packages found|not found"):
+            packages.parse(text)
+
+    def test_sysctl_complaints(self) -> None:
+        text = (
+            "vm.nr_hugepages = 0\n"
+            "sysctl: permission denied on key 'net.ipv6.conf.all.stable_secret'\n"
+            "sysctl: cannot stat /proc/sys/net/foo: No such file or directory\n"
+        )
+        facts = sysctl.parse(text)
+        assert facts.values == {"vm.nr_hugepages": "0"}
+        assert set(facts.unreadable) == {"net.ipv6.conf.all.stable_secret", "net.foo"}
+        with pytest.raises(NotUnderstoodError, match="cannot stat"):
+            sysctl.parse("sysctl: cannot stat /proc/sys/net/foo: No such file or directory\n")
+
+    def test_limits_of_a_process_cut_off(self) -> None:
+        text = "Limit Soft Limit Hard Limit Units\nMax open files  1024  4096  files\n"
+        with pytest.raises(NotUnderstoodError, match="Max locked memory"):
+            limits_files.parse(text)
+
+    def test_limits_conf(self) -> None:
+        facts = limits_files.parse(
+            "* - memlock unlimited # all\nroot hard nofile 131072\nslurm -\n"
+        )
+        assert isinstance(facts, limits_files.LimitsConfFacts)
+        assert [limit.value for limit in facts.limits] == [limits_files.UNLIMITED, 131072, None]
+
+    def test_cmdline_parameters_by_either_spelling(self) -> None:
+        facts = proc.parse(
+            'BOOT_IMAGE=/vmlinuz ro iommu=pt pci=realloc=off intel-iommu=on dyndbg="a b"\n'
+        )
+        assert isinstance(facts, proc.CmdlineFacts)
+        assert facts.values("intel_iommu") == ("on",)
+        assert facts.values("pci") == ("realloc=off",)
+        assert facts.values("dyndbg") == ("a b",)
+        assert facts.values("ro") == ("",)
+        assert facts.values("quiet") == ()
+
+    def test_meminfo_cut_off(self) -> None:
+        with pytest.raises(NotUnderstoodError):
+            proc.parse("MemTotal:        8009912 kB\n")
+        with pytest.raises(NotUnderstoodError):
+            proc.parse("MemTotal:        8009912 kB\nMemFree:          538")
+
+
+class TestNetwork:
+    def test_netplan_key_twice(self) -> None:
+        text = "network:\n  ethernets:\n    eth0:\n      mtu: 9000\n      mtu: 1500\n"
+        with pytest.raises(NotUnderstoodError, match="'mtu' comes twice, at line 5"):
+            netplan.parse(text)
+
+    @pytest.mark.parametrize("mtu", ["jumbo", "-9000", "[9000]", "9000.0"])
+    def test_netplan_mtu_that_is_none(self, mtu: str) -> None:
+        with pytest.raises(NotUnderstoodError):
+            netplan.parse(f"network:\n  ethernets:\n    eth0:\n      mtu: {mtu}\n")
+
+    def test_netplan_with_anchors_that_explode(self) -> None:
+        names = ["a", *(f"k{number}" for number in range(60))]
+        lines = (f"{new}: &{new} [*{old}, *{old}]\n" for old, new in pairwise(names))
+        bomb = "a: &a [x]\n" + "".join(lines)
+        with pytest.raises(NotUnderstoodError):
+            netplan.parse(bomb)
+
+    def test_ifcfg(self) -> None:
+        facts = ifcfg.parse(
+            'DEVICE=eth2\nMTU="9000"\nMASTER=bond0\nSLAVE=yes\nONBOOT=no\n'
+            'BONDING_OPTS="mode=4 miimon=100"\n'
+        )
+        assert (facts.mtu_bytes, facts.master, facts.on_boot) == (9000, "bond0", False)
+        assert facts.bonding["mode"] == "802.3ad"
+
+    def test_nmcli_connection_with_an_mtu(self) -> None:
+        text = (
+            "connection.id: ib0\nconnection.type: infiniband\nconnection.autoconnect: no\n"
+            "connection.controller: bond0\ninfiniband.mtu: 4092\n"
+            "802-11-wireless-security.psk: secret\n"
+        )
+        connection = nmcli.parse(text).connections[0]
+        assert (connection.mtu_bytes, connection.controller, connection.autoconnect) == (
+            4092,
+            "bond0",
+            False,
+        )
+        assert "secret" not in str(connection)
+
+
+class TestSlurm:
+    def test_scontrol(self) -> None:
+        text = (
+            "NodeName=gpu1 Arch=x86_64 CoresPerSocket=56\n   CPUAlloc=0 CPUTot=224 CPULoad=0.01\n"
+            "   Gres=gpu:h100:8(S:0-1)\n   RealMemory=2000000 State=IDLE+DRAIN ThreadsPerCore=2\n"
+            "   Reason=hfprov:kernel [root@2026-01-01T00:00:00]\n\n"
+            "NodeName=gpu2 CPUTot=224 Gres=(null) State=DOWN*+DRAIN Version=24.05.1\n"
+        )
+        facts = slurm.parse(text)
+        assert isinstance(facts, slurm.SlurmNodesFacts)
+        one, two = facts.nodes
+        assert (one.gpus, one.is_draining, one.is_responding) == (8, True, True)
+        assert one.reason == "hfprov:kernel [root@2026-01-01T00:00:00]"
+        assert (two.gpus, two.is_responding, two.version) == (0, False, "24.05.1")
+
+    def test_default_sinfo_and_squeue(self) -> None:
+        nodes = slurm.parse(
+            "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\nall* up infinite 2 idle gpu[1-2]\n"
+        )
+        assert isinstance(nodes, slurm.SlurmNodesFacts)
+        assert nodes.nodes[0].state == "idle"
+        jobs = slurm.parse(
+            " JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n 7 all run me PD "
+            "0:00 2 (Resources)\n"
+        )
+        assert isinstance(jobs, slurm.SlurmJobsFacts)
+        assert jobs.states == {"PD": 1}
+
+    def test_cut_off(self) -> None:
+        with pytest.raises(NotUnderstoodError, match="no state"):
+            slurm.parse("NodeName=gpu1 CPUTot=224\n")
