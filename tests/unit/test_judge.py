@@ -1,0 +1,120 @@
+"""The judge: what cannot be said is unknown, and a bug in one check hides no other."""
+
+import pytest
+
+from hfprov.baseline import Baseline
+from hfprov.checks import registry
+from hfprov.checks.registry import Check, Facts
+from hfprov.errors import NoEvidenceError
+from hfprov.judge import judge, outcome_of, reads_for, unreachable
+from hfprov.reading import Observation, Result, Source, file, text_source
+from hfprov.verdict import Impact, Outcome, passed
+
+READ = file("/etc/thing")
+THING = text_source("thing", READ, str.strip)
+
+
+def seen(**result):
+    return Observation({READ.id: (Result(name="/etc/thing", **{"status": "ok", **result}),)})
+
+
+@pytest.fixture
+def only(monkeypatch):
+    def use(*functions, role=None, sources=(THING,)):
+        checks = tuple(
+            Check(f"t.{number}", one, sources, role, Impact.NONE, ())
+            for number, one in enumerate(functions)
+        )
+        monkeypatch.setattr(registry, "all_checks", lambda: checks)
+
+    return use
+
+
+def reads_thing(facts, _):
+    yield passed(observed=facts.get(THING))
+
+
+def nothing(_facts, _baseline):
+    return iter(())
+
+
+def broken(_facts, _baseline):
+    raise KeyError("oops")
+
+
+def half_broken(_facts, _baseline):
+    yield passed("first")
+    raise ZeroDivisionError("second")
+
+
+BASE = Baseline("n1", ("limits",))
+
+
+def test_a_check_with_its_evidence_judges(only):
+    only(reads_thing)
+    [verdict] = judge(seen(text=" yes "), BASE)
+    assert (verdict.outcome, verdict.finding.observed) == (Outcome.PASS, "yes")
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ({"status": "absent"}, "not there"),
+        ({"status": "denied"}, "could not be read"),
+        ({"status": "timeout"}, "deadline"),
+        ({"status": "skipped", "stderr": "late"}, "late"),
+        ({"truncated": True}, "cut off"),
+        ({"code": 3, "stderr": "boom"}, "exit code 3: boom"),
+    ],
+)
+def test_without_whole_evidence_it_is_unknown_and_says_why(only, result, said):
+    only(reads_thing)
+    [verdict] = judge(seen(**result), BASE)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert said in verdict.finding.reason
+
+
+def test_what_was_not_even_asked_for_is_unknown(only):
+    only(reads_thing)
+    [verdict] = judge(Observation({}), BASE)
+    assert verdict.outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("one", [nothing, broken, half_broken])
+def test_a_check_that_finds_nothing_or_breaks_never_passes(only, one):
+    only(one, reads_thing)
+    verdicts = judge(seen(text="x"), BASE)
+    assert outcome_of([v for v in verdicts if v.check == "t.0"]) is Outcome.UNKNOWN
+    assert [v.outcome for v in verdicts if v.check == "t.1"] == [Outcome.PASS]
+
+
+def test_checks_of_roles_that_a_host_does_not_have_are_not_judged(only):
+    only(reads_thing, role="rdma")
+    assert judge(seen(text="x"), BASE) == []
+    assert outcome_of([]) is Outcome.UNKNOWN
+
+
+def test_every_check_of_an_unreachable_host_is_unknown(only):
+    only(reads_thing, reads_thing)
+    verdicts = unreachable(BASE, "no route")
+    assert {(v.outcome, v.finding.reason) for v in verdicts} == {(Outcome.UNKNOWN, "no route")}
+
+
+def test_each_read_is_asked_for_once(only):
+    only(reads_thing, reads_thing)
+    assert reads_for(BASE) == (READ,)
+
+
+def test_facts_are_parsed_once_and_failures_are_kept():
+    calls = []
+
+    def parse(_seen, _baseline):
+        calls.append(1)
+        raise NoEvidenceError("none")
+
+    facts = Facts(Observation({}), BASE)
+    source = Source("s", lambda _: (), parse)
+    for _ in range(2):
+        with pytest.raises(NoEvidenceError):
+            facts.get(source)
+    assert calls == [1]
