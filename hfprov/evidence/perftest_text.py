@@ -22,8 +22,9 @@ _WARNING = re.compile(
     re.IGNORECASE,
 )
 _FAILURE = re.compile(
-    r"(?:[\w./-]+: )?(?:Couldn't|Could not|Can't|Cannot|Failed|Unable|Error|ERRNO|Completion with error|No space"
-    r"|A completion with Error|IB device .* not found|No IB devices|Port number .* state is"
+    r"(?:[\w./-]+: )?(?:Couldn't|Could not|Can't|Cannot|Failed|Unable|Error|ERRNO"
+    r"|Completion with error|No space|A completion with Error|IB device .* not found"
+    r"|No IB devices|Port number .* state is"
     r"|Unexpected|Invalid|Function .* failed|Poll .* failed|.*: got completion with error"
     r"|Found Incompatib|Wrong|Did not|Perftest (?:still )?does|Requested|Unsupported|Device not"
     r"|Something is wrong|Segmentation fault|Received \d+ times ADDR_ERROR|rdma_\w+ failed"

@@ -81,7 +81,7 @@ def test_text_of_newer_ip_with_other_counter_names():
 
 
 def test_one_line_and_brief_forms():
-    one = r"2: eth0: <BROADCAST,UP> mtu 1500 qdisc mq state DOWN \  link/ether b8:3f:d2:00:00:01 brd x"
+    one = r"2: eth0: <UP> mtu 1500 qdisc mq state DOWN \    link/ether b8:3f:d2:00:00:01 brd x"
     assert ip_link.parse(one).interfaces[0].hardware_address == "b8:3f:d2:00:00:01"
     brief = (
         "eth0  UP  b8:3f:d2:00:00:01 <BROADCAST,UP,LOWER_UP>\nib0  DOWN  10.0.0.1/24 fe80::1/64\n"
