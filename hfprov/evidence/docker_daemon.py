@@ -56,9 +56,9 @@ def daemon_config(document: Mapping[str, Any]) -> DaemonConfig:
     read = Fields(document)
     options = strings(document, "exec-opts") or ()
     drivers = [each.removeprefix(_CGROUP_OPTION) for each in options if _CGROUP_OPTION in each]
-    features = mapping(document.get("features") or {}, "'features' of 'daemon.json'")
-    runtimes = mapping(document.get("runtimes") or {}, "'runtimes' of 'daemon.json'")
-    ulimits = mapping(document.get("default-ulimits") or {}, "'default-ulimits' of 'daemon.json'")
+    features = _object(document, "features")
+    runtimes = _object(document, "runtimes")
+    ulimits = _object(document, "default-ulimits")
     live = document.get("live-restore")
     cdi = features.get("cdi")
     return DaemonConfig(
@@ -75,6 +75,11 @@ def daemon_config(document: Mapping[str, Any]) -> DaemonConfig:
         ulimits={name: _ulimit(name, each) for name, each in ulimits.items()},
         values=document,
     )
+
+
+def _object(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = document.get(name)
+    return {} if value is None else mapping(value, f"'{name}' of 'daemon.json'")
 
 
 def _runtime(name: str, value: Any) -> DaemonRuntime:

@@ -56,8 +56,8 @@ _UPPER = re.compile(
     r" +(?P<display>[^\s|]+) *\| +(?P<ecc>[^\s|]+) *\|$"
 )
 _LOWER = re.compile(
-    r"\| *(?P<fan>[^\s|]+) +(?P<temp>[^\s|]+) +(?P<perf>[^\s|]+) +(?P<power>N/A|[^\s|/]+) ?/"
-    r" ?(?P<cap>[^\s|]+) *\| +(?P<used>N/A|[^\s|/]+) ?/ ?(?P<total>[^\s|]+) *\|"
+    r"\| *(?P<fan>[^\s|]+) +(?P<temp>[^\s|]+) +(?P<perf>[^\s|]+) +(?P<power>N/A|[^\s|/]+) */"
+    r" *(?P<cap>[^\s|]+) *\| +(?P<used>N/A|[^\s|/]+) */ *(?P<total>[^\s|]+) *\|"
     r" +(?P<util>[^\s|]+) +(?P<mode>[^\s|]+) *\|$"
 )
 _PROCESS = re.compile(
@@ -154,7 +154,7 @@ def _add_process(processes: list[Process], number: int, row: str) -> None:
 
 
 _PORT = re.compile(
-    r"\s*(?:external |internal )?port *#?(\d{1,4}) *:? +(up|down)\b.*$", re.IGNORECASE
+    r"\s*(?:external |internal )?port[ \t]*#?(\d{1,4})[ \t]*:?[ \t]+(up|down)\b", re.IGNORECASE
 )
 
 

@@ -115,7 +115,8 @@ def _one_detail(values: Mapping[str, str]) -> Details:
     read = Fields(values)
     fit = read.raw("Compatibility")
     health = read.raw("Health", "Health Status")
-    if fit is not None and fit.strip().lower() not in Compatibility:
+    compatibility = None if fit is None else _compatibility(fit)
+    if compatibility is Compatibility.UNKNOWN:
         read.error("Compatibility", fit)
     return Details(
         npu=read.count("NPU ID"),
@@ -124,7 +125,7 @@ def _one_detail(values: Mapping[str, str]) -> Details:
         serial=read.text("Serial Number"),
         software_version=read.text("Software Version"),
         firmware_version=read.text("Firmware Version"),
-        compatibility=None if fit is None else _compatibility(fit),
+        compatibility=compatibility,
         bdf=read.text("PCIe Bus Info"),
         health=None if health is None else health_of(health),
         chip_count=read.count("Chip Count"),
