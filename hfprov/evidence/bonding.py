@@ -235,7 +235,7 @@ def _lacp_problems(bond: Bond) -> list[str]:
     if len(ids) > 1:
         problems.append("The members are in different aggregators: only one of them carries data.")
     if aggregator is None:
-        return [*problems, "The bond has no active aggregator."]
+        return [*problems, "There is no active aggregator, or only root may read it."]
     if aggregator.partner_address is None:
         problems.append("The other side does not speak LACP: there is no partner.")
     inside = sum(1 for member in bond.members if member.aggregator_id == aggregator.id)

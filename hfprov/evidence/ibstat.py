@@ -158,7 +158,7 @@ def _adapter(draft: _Draft) -> Adapter:
     return Adapter(
         draft.name,
         ports=tuple(_port(what, number, pairs) for number, pairs in draft.ports),
-        type=draft.pairs.get("ca type"),
+        type=value_or_none(draft.pairs.get("ca type", "")),
         firmware_version=value_or_none(draft.pairs.get("firmware version", "")),
         hardware_version=value_or_none(draft.pairs.get("hardware version", "")),
         node_guid=draft.pairs.get("node guid"),

@@ -51,7 +51,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One RDMA device. Of ``ibv_devices`` only ``name`` and ``node_guid`` are known."""
+    """One RDMA device. ``ibv_devices`` tells only ``name`` and ``node_guid``, ``-l`` the name."""
 
     name: str
     node_guid: str | None
@@ -86,6 +86,7 @@ _FAILURE = re.compile(
     r"|libibverbs: .*|ibv_devinfo: .*)"
 )
 _LIST_HEAD = re.compile(r"\s*device\s+node GUID\s*")
+_NAMES_HEAD = re.compile(r"[0-9]{1,3} HCAs? found:")
 _LIST_ROW = re.compile(r"\s*(?P<name>[A-Za-z]\S*)\s+(?P<guid>[0-9a-f]{16})\s*")
 _MTU = re.compile(r"(?P<bytes>[0-9]{3,5}) \([0-9]+\)|invalid MTU \([0-9-]+\)")
 _WIDTH = re.compile(r"(?P<lanes>[0-9]{1,2})X \([0-9]+\)|invalid width \([0-9-]+\)")
@@ -107,6 +108,8 @@ def parse(text: str) -> Devices:
         raise empty("ibv_devinfo")
     if any(_LIST_HEAD.fullmatch(line) for _, line in lines):
         return _listing(lines)
+    if _NAMES_HEAD.fullmatch(lines[0][1].strip()):
+        return _names(lines)
     drafts: list[_Draft] = []
     failures: list[str] = []
     for number, line in lines:
@@ -123,6 +126,17 @@ def parse(text: str) -> Devices:
 def _listing(lines: list[tuple[int, str]]) -> Devices:
     rows = [_LIST_ROW.fullmatch(line) for _, line in lines]
     return Devices(tuple(Device(row["name"], row["guid"]) for row in rows if row is not None))
+
+
+def _names(lines: list[tuple[int, str]]) -> Devices:
+    """``ibv_devinfo -l``: the number of devices, and their names below it."""
+    names = [line.strip() for _, line in lines[1:]]
+    announced = int(lines[0][1].split()[0])
+    if announced != len(names):
+        raise NotUnderstoodError(
+            f"ibv_devinfo: {announced} devices were found, but {len(names)} are listed."
+        )
+    return Devices(tuple(Device(name, None) for name in names))
 
 
 def _line(drafts: list[_Draft], number: int, line: str) -> None:
@@ -192,7 +206,7 @@ def _port(what: str, number: int, pairs: Mapping[str, str], gids: list[Gid]) -> 
         lid=_lid(pairs, "port_lid", what),
         width_lanes=int(width) if width else None,
         lane_speed_gbps=decimal(speed, f"{what}: 'active_speed'") if speed else None,
-        physical_state=_word(pairs["phys_state"], what) if "phys_state" in pairs else None,
+        physical_state=_physical_state(pairs),
         gids=tuple(gids),
     )
 
@@ -214,6 +228,12 @@ def _word(value: str, what: str) -> str:
     if match is None:
         raise NotUnderstoodError(f"{what}: '{excerpt(value)}' is no state.")
     return match["word"]
+
+
+def _physical_state(pairs: Mapping[str, str]) -> str | None:
+    """None also for ``invalid physical state``, which drivers without one lead to."""
+    match = _CODED.fullmatch(pairs.get("phys_state", ""))
+    return match["word"] if match else None
 
 
 def _lid(pairs: Mapping[str, str], key: str, what: str) -> int | None:

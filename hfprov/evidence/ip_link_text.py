@@ -58,6 +58,7 @@ _FLAG_WORDS = frozenset(
         "noprefixroute",
     }
 )
+_LIMITS = re.compile(r"\b(?P<key>num[tr]xqueues|minmtu|maxmtu) (?P<value>[0-9]{1,10})\b")
 _NEW_KINDS = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -250,9 +251,9 @@ def _kind_line(draft: _Draft, number: int, line: str, words: list[str]) -> None:
     found, dangling = _pairs(words[1:])
     if dangling and kind == "bond_slave":
         raise not_understood("ip", number, line, f"whole: '{dangling}' has no value")
-    for key in ("numtxqueues", "numrxqueues", "minmtu", "maxmtu"):
-        if key in found:
-            draft.words[key] = found[key]
+    # Found by name, because a word without a value may put the pairs of a kind out of step.
+    for match in _LIMITS.finditer(line):
+        draft.words[match["key"]] = match["value"]
     if kind.endswith(("_slave", "_port")):
         draft.member_kind = kind.rpartition("_")[0]
         draft.member_details = found

@@ -160,7 +160,7 @@ def _json_neighbour(interface: str, node: Node) -> Neighbour:
         raise NotUnderstoodError(f"{node.where} has no chassis or no port.")
     chassis_id = _first(chassis.get("id"))
     port_id = _first(port.get("id"))
-    vlan = _first(node.get("vlan"))
+    vlan = _port_vlan(node.get("vlan"))
     ttl = _plain(port, "ttl")
     frame = _plain(port, "mfs")
     return Neighbour(
@@ -175,7 +175,7 @@ def _json_neighbour(interface: str, node: Node) -> Neighbour:
         port_description=_plain(port, "descr"),
         ttl_s=integer(ttl, f"{port.where}.ttl") if ttl is not None else None,
         capabilities=_capabilities(chassis),
-        port_vlan_id=vlan.int("vlan-id") if vlan and vlan.has("vlan-id") else None,
+        port_vlan_id=vlan,
         maximum_frame_bytes=integer(frame, f"{port.where}.mfs") if frame is not None else None,
     )
 
@@ -186,6 +186,14 @@ def _chassis(node: Node | None) -> tuple[str | None, Node | None]:
         return None, node
     name, inner = node.entries()[0]
     return clean(name), _first(inner)
+
+
+def _port_vlan(node: Node | None) -> int | None:
+    """The VLAN of untagged frames: the one that is marked ``pvid``, among several."""
+    if node is None:
+        return None
+    nodes = node.objects() if isinstance(node.value, list) else [node]
+    return next((item.int("vlan-id") for item in nodes if item.bool("pvid")), None)
 
 
 def _management(chassis: Node) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from hfprov.evidence.net_lines import empty, integer, not_understood, numbered
 from hfprov.evidence.text import excerpt
 
 PRIORITIES = 8
+DSCPS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class TrafficClass:
     number: int
     rate_limit_gbps: float | None
     algorithm: str
-    """``vendor``, ``strict`` or ``ets``."""
+    """``vendor``, ``strict``, ``ets`` or ``unknown``."""
     bandwidth_percent: int | None
     priorities: tuple[int, ...]
 
@@ -39,7 +40,7 @@ class Qos:
     """Priority flow control for priority 0 to 7."""
     dcbx_mode: str | None = None
     dscp_priority: Mapping[int, int] | None = None
-    """Priority for DSCP 0 to 63; only there when ``trust`` is ``dscp``."""
+    """Priority by DSCP; only there when ``trust`` is ``dscp``, and may lack values."""
     priority_buffer: tuple[int, ...] | None = None
     buffer_bytes: tuple[int, ...] | None = None
     cable_length_m: int | None = None
@@ -56,7 +57,7 @@ class Qos:
 _MAP = re.compile(r"prio:(?P<prio>[0-7]) dscp:(?P<dscps>(?:[0-9]{2},)+)")
 _TC = re.compile(
     r"tc: (?P<tc>[0-9]{1,2}) ratelimit: (?:(?P<unlimited>unlimited)|(?P<rate>[0-9.]{1,12})"
-    r" ?(?P<unit>[GM])bps?), tsa: (?P<tsa>vendor|strict|ets)(?:, bw: (?P<bw>[0-9]{1,3})%)?"
+    r" ?(?P<unit>[GM])bps?), tsa: (?P<tsa>vendor|strict|ets|unknown)(?:, bw: (?P<bw>[0-9]{1,3})%)?"
 )
 _ECN = re.compile(r"ECN Enabled for priority [0-7]: \S*/ecn/(?P<path>\S+) = (?P<on>[01])")
 _PAIR = re.compile(r"(?P<key>[A-Za-z][\w /()]*): ?(?P<value>.*)")
@@ -68,7 +69,7 @@ class _Draft:
     pairs: dict[str, str] = field(default_factory=dict)
     dscp: dict[int, int] = field(default_factory=dict)
     rows: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    classes: list[tuple[re.Match[str], tuple[int, ...] | None]] = field(default_factory=list)
+    classes: list[tuple[re.Match[str], list[int]]] = field(default_factory=list)
     ecn: dict[str, bool] = field(default_factory=dict)
 
 
@@ -99,11 +100,10 @@ def _line(draft: _Draft, number: int, line: str) -> None:
         for dscp in mapped["dscps"].rstrip(",").split(","):
             draft.dscp[int(dscp)] = int(mapped["prio"])
     elif tc is not None:
-        draft.classes.append((tc, None))
+        draft.classes.append((tc, []))
     elif line.startswith("priority:") and draft.classes:
         what = f"mlnx_qos: line {number}: the priority"
-        values = tuple(integer(word, what) for word in line.partition(":")[2].split())
-        draft.classes[-1] = (draft.classes[-1][0], values)
+        draft.classes[-1][1].extend(integer(word, what) for word in line.partition(":")[2].split())
     elif words[0] in ("priority", "enabled", "buffer") and ":" not in line:
         draft.rows[words[0]] = _row(number, words)
     elif ecn is not None:
@@ -131,8 +131,14 @@ def _facts(draft: _Draft, trust: str | None) -> Qos:
     if enabled is not None and not set(enabled) <= {0, 1}:
         raise NotUnderstoodError("mlnx_qos: the row 'enabled' has a value that is not 0 or 1.")
     mapped = pairs.pop("dscp2prio mapping", None) is not None
-    if mapped and len(draft.dscp) != 64:
-        raise NotUnderstoodError(f"mlnx_qos: the map has {len(draft.dscp)} of 64 DSCP values.")
+    # An application table may lack values; only what comes after it shows that it was not cut off.
+    if mapped and len(draft.dscp) != DSCPS and not (headed and draft.dscp):
+        raise NotUnderstoodError(f"mlnx_qos: the map has {len(draft.dscp)} of {DSCPS} DSCP values.")
+    placed = {priority for _, priorities in draft.classes for priority in priorities}
+    if draft.classes and placed != set(range(PRIORITIES)):
+        raise NotUnderstoodError(
+            f"mlnx_qos: the traffic classes have {len(placed)} of {PRIORITIES} priorities."
+        )
     sizes = pairs.pop("Receive buffer size (bytes)", None)
     cable = pairs.pop("Cable len", None)
     return Qos(
@@ -150,13 +156,12 @@ def _facts(draft: _Draft, trust: str | None) -> Qos:
 
 
 def _sizes(value: str) -> tuple[int, ...]:
-    parts = [part for part in value.partition(" ")[0].split(",") if part]
+    # Newer versions end the list with 'max_buffer_size=…'.
+    parts = [part for part in value.split(",") if part and "=" not in part]
     return tuple(integer(part, "mlnx_qos: the receive buffer size") for part in parts)
 
 
-def _class(match: re.Match[str], priorities: tuple[int, ...] | None) -> TrafficClass:
-    if priorities is None:
-        raise NotUnderstoodError(f"mlnx_qos: traffic class {match['tc']} ends before its priority.")
+def _class(match: re.Match[str], priorities: list[int]) -> TrafficClass:
     rate: float | None = None
     if match["rate"] is not None:
         try:
@@ -171,5 +176,5 @@ def _class(match: re.Match[str], priorities: tuple[int, ...] | None) -> TrafficC
         rate,
         match["tsa"],
         bandwidth_percent=None if bandwidth is None else int(bandwidth),
-        priorities=priorities,
+        priorities=tuple(priorities),
     )

@@ -55,7 +55,7 @@ class DeviceConfig:
 
 
 _DEVICE = re.compile(r"Device #[0-9]{1,4}:")
-_PAIR = re.compile(r"(?P<key>Device type|Name|Description|Device):\s+(?P<value>.*)")
+_PAIR = re.compile(r"(?P<key>Device type|Name|Description|Device|PCI device):\s+(?P<value>.*)")
 _HEAD = re.compile(r"Configurations:\s+(?P<columns>.*)")
 _COLUMNS = {
     "Default": "default", "Current": "current", "Next Boot": "next_boot", "New": "new",
@@ -113,6 +113,9 @@ def _line(draft: _Draft, number: int, line: str) -> None:
 
 
 def _columns(text: str) -> tuple[str, ...]:
+    if text.strip() == "Current":
+        # Old versions call the stored settings so; they are what the next boot uses.
+        return ("next_boot",)
     names = [part for part in re.split(r"\s{2,}", text.strip()) if part]
     unknown = [name for name in names if name not in _COLUMNS]
     if unknown or "Next Boot" not in names:
@@ -143,7 +146,7 @@ def _config(draft: _Draft) -> DeviceConfig:
         raise NotUnderstoodError("mlxconfig: the output ends before the first setting.")
     pairs = draft.pairs
     return DeviceConfig(
-        device=pairs.get("Device"),
+        device=pairs.get("Device", pairs.get("PCI device")),
         device_type=pairs.get("Device type"),
         name=pairs.get("Name"),
         description=pairs.get("Description"),

@@ -110,6 +110,7 @@ _RESOURCE = re.compile(r"(?:ifindex|dev|link) .*")
 _SYSTEM = re.compile(r"netns \S+(?: .*)?")
 _COUNTERS_HEAD = re.compile(r"Port (?P<port>[0-9]{1,3}) (?:hw )?counters:")
 _RESOURCE_KEYS = ("lqpn", "cqn", "mrn", "pdn", "cm-idn", "ctxn", "srqn", "qp", "cq", "mr")
+_CM_HEAD = re.compile(r"Port [0-9]{1,3} cm counters:")
 _LABELS = frozenset({"cntn", "qp-type", "pid", "comm"})
 """What ``rdma statistic qp`` says of a counter, beside its values."""
 _COUNTER = re.compile(r"(?P<name>[A-Za-z]\w*): (?P<value>[0-9]{1,20})")
@@ -225,14 +226,20 @@ def _devices(lines: list[tuple[int, str]]) -> RdmaDevices | RdmaResources:
 def _shown_counters(lines: list[tuple[int, str]]) -> RdmaStatistics:
     ports: list[PortCounters] = []
     counters: dict[str, int] = {}
+    skipping = False
     for number, line in lines:
         head = _COUNTERS_HEAD.fullmatch(line)
         match = _COUNTER.fullmatch(line)
-        if head is not None:
+        if _CM_HEAD.fullmatch(line):
+            # Counters of connection managers use the same names for sent, received and repeated.
+            skipping = True
+        elif head is not None:
+            skipping = False
             counters = {}
             ports.append(PortCounters(None, int(head["port"]), counters))
         elif match is not None:
-            counters[match["name"]] = int(match["value"])
+            if not skipping:
+                counters[match["name"]] = int(match["value"])
         else:
             raise not_understood("show_counters", number, line, "'counter: number'")
     if not all(port.counters for port in ports):

@@ -153,7 +153,8 @@ def _leading(value: str | None, unit: str, what: str) -> float | None:
 def _length(value: str | None) -> float | None:
     if value is None or not value.endswith("m") or value.endswith("km"):
         return None
-    return decimal(value[:-1], "ethtool -m: the cable length")
+    # A pluggable optic has no cable of its own, and says 0.
+    return decimal(value[:-1], "ethtool -m: the cable length") or None
 
 
 def _is_flag(key: str) -> bool:

@@ -291,6 +291,7 @@ def test_lldp_without_a_neighbour_is_an_empty_answer():
         '{"lldp": {"interface": {"eth0": {"port": {}}}}}',
         '{"lldp": {"interface": 3}}',
         "Chassis ID TLV\n\tMAC: 58:f3:9c:e7:ec:95\n",
+        "Chassis ID TLV\n\tMAC: 58:f3:9c:e7:ec:95\nPort ID TLV\n\tIfname: Ethernet1/14\n",
         "Chassis ID TLV\n\tMAC: 58:f3:9c:e7:ec:95\nEnd of LLDPDU TLV\n",
         "Agent instance for device not found\n",
     ],

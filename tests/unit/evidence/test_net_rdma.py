@@ -123,6 +123,13 @@ def test_no_device_is_an_answer():
     assert facts.failures == ("No IB devices found",)
 
 
+def test_names_of_devices():
+    text = "2 HCAs found:\n\tmlx5_0\n\tmlx5_1\n"
+    assert [device.name for device in ibv_devinfo.parse(text).devices] == ["mlx5_0", "mlx5_1"]
+    with pytest.raises(NotUnderstoodError, match="but 1"):
+        ibv_devinfo.parse("2 HCAs found:\n\tmlx5_0\n")
+
+
 def test_list_of_devices():
     text = "    device          \t   node GUID\n    ------          \t---------\n"
     text += "    mlx5_0 \t58a2e10300ec4a0e\n"
@@ -173,6 +180,11 @@ def test_rdma_devices():
 def test_rdma_system():
     assert rdma.parse("netns shared privileged-qkey off copy-on-fork on\n").copy_on_fork is True
     assert rdma.parse('[{"netns":"exclusive","copy-on-fork":true}]').netns == "exclusive"
+
+
+def test_counters_of_connection_managers_are_left_out():
+    text = "Port 1 hw counters:\nout_of_buffer: 3\nPort 1 cm counters:\nreq: 5\nout_of_buffer: 9\n"
+    assert rdma.parse(text).ports[0].counters == {"out_of_buffer": 3}
 
 
 def test_a_process_name_with_spaces():
@@ -288,10 +300,17 @@ dscp2prio mapping:
 {mapping}PFC configuration:
 \tpriority    0   1   2   3   4   5   6   7
 \tenabled     0   0   0   1   0   0   0   0
-tc: 0 ratelimit: 12 Gbps, tsa: ets, bw: 40%
-\t priority:  1  2
+tc: 0 ratelimit: 12.0 Gbps, tsa: ets, bw: 40%
+\t priority:  1
+\t priority:  2
 tc: 1 ratelimit: unlimited, tsa: strict
-\t priority:
+tc: 2 ratelimit: unlimited, tsa: vendor
+\t priority:  0
+\t priority:  3
+\t priority:  4
+\t priority:  5
+\t priority:  6
+\t priority:  7
 """
 MAPPING = "".join(
     f"\tprio:{prio} dscp:" + "".join(f"{prio * 8 + low:02d}," for low in range(8)) + "\n"
@@ -303,7 +322,8 @@ def test_mlnx_qos_with_ets_and_rate_limits():
     qos = mlnx_qos.parse(QOS.format(mapping=MAPPING))
     assert qos.pfc_enabled[3] is True
     assert qos.priority_of(26) == 3
-    first, second = qos.traffic_classes
+    first, second, third = qos.traffic_classes
+    assert third.priorities == (0, 3, 4, 5, 6, 7)
     assert (first.rate_limit_gbps, first.bandwidth_percent, first.priorities) == (12.0, 40, (1, 2))
     assert (second.algorithm, second.priorities) == ("strict", ())
 
@@ -311,13 +331,16 @@ def test_mlnx_qos_with_ets_and_rate_limits():
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (MAPPING, MAPPING[: len(MAPPING) // 2]),
+        (
+            MAPPING + "PFC configuration:",
+            MAPPING[: len(MAPPING) // 2].rpartition("\tprio")[0] + "x",
+        ),
         ("enabled     0   0   0   1   0   0   0   0", "enabled     0   0   0   1"),
         ("\tenabled     0   0   0   1   0   0   0   0\n", ""),
         ("enabled     0   0   0   1", "enabled     0   0   0   2"),
-        ("\t priority:\n", ""),
+        ("\t priority:  7\n", ""),
         ("state: dscp", "state: dsc"),
-        ("12 Gbps", "1.2.3 Gbps"),
+        ("12.0 Gbps", "1.2.3 Gbps"),
     ],
 )
 def test_mlnx_qos_refuses_half_a_part(old, new):
@@ -325,6 +348,21 @@ def test_mlnx_qos_refuses_half_a_part(old, new):
     assert old in text
     with pytest.raises(NotUnderstoodError):
         mlnx_qos.parse(text.replace(old, new))
+
+
+def test_mlnx_qos_map_that_was_cut_off_or_has_gaps():
+    text = QOS.format(mapping=MAPPING)
+    with pytest.raises(NotUnderstoodError, match="56 of 64"):
+        mlnx_qos.parse(text[: text.index("\tprio:7")])
+    gaps = mlnx_qos.parse(QOS.format(mapping=MAPPING.replace("26,", "")))
+    assert gaps.priority_of(26) is None
+    assert gaps.priority_of(25) == 3
+
+
+def test_mlnx_qos_buffers_of_newer_versions():
+    sizes = "Receive buffer size (bytes): 19872,243072,0,0,0,0,0,0,max_buffer_size=2090880"
+    qos = mlnx_qos.parse(QOS.format(mapping=MAPPING) + sizes + "\n")
+    assert qos.buffer_bytes == (19872, 243072, 0, 0, 0, 0, 0, 0)
 
 
 def test_dcb_in_text_and_json_say_the_same():
