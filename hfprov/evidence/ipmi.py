@@ -1,7 +1,7 @@
 """What a BMC says over IPMI: ipmitool and FreeIPMI output.
 
-Forms, recognised from the text: ``sel list|elist`` (also with ``-c``), ``sel get``, ``sdr``,
-``sensor``, ``ipmi-sensors --comma-separated-output``, ``fru print``, ``lan print`` and
+Forms, recognised from the text: ``sel list|elist`` (also with ``-c``), ``sel get``, ``ipmi-sel``,
+``sdr``, ``sensor``, ``ipmi-sensors`` (table or CSV), ``fru print``, ``lan print`` and
 ``lan6 print``, ``mc info`` (``bmc info``), ``chassis status``, ``-c user list``, and Supermicro's
 ``ipmicfg -summary``.
 """
@@ -14,13 +14,20 @@ from dataclasses import dataclass
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, failure_line, numbered_lines, unknown_form
-from hfprov.evidence.ipmi_events import DATE, Event, parse_event_details, parse_events
+from hfprov.evidence.ipmi_events import (
+    DATE,
+    Event,
+    parse_event_details,
+    parse_events,
+    parse_freeipmi_events,
+)
 from hfprov.evidence.ipmi_sensors import Sensor, parse_sensors
 from hfprov.evidence.text import clean, excerpt
 
 _SEL = re.compile(r"\s*[0-9a-f]{1,5}(?:\s*\||,)")
 _USER = re.compile(r"([0-9]{1,2}),([^,]*),(true|false),(true|false),(true|false),([A-Z ]+)")
 _DATED = re.compile(rf"[|,]\s*(?:{DATE.pattern}|[Pp]re-[Ii]nit|OEM record)")
+_FREEIPMI_LOG = re.compile(r"ID\s*[|,]\s*Date\s*[|,]\s*Time\s*[|,]")
 _NO_ENTRIES = re.compile(r"SEL has no entries", re.IGNORECASE)
 
 
@@ -59,7 +66,7 @@ class PairFacts:
     """``key : value`` output. A key that comes again further down has all its values."""
 
     kind: str
-    """``lan``, ``lan6``, ``mc``, ``sel``, ``chassis`` or ``summary``."""
+    """``lan``, ``lan6``, ``mc``, ``sel``, ``power``, ``chassis`` or ``summary``."""
     values: Mapping[str, tuple[str, ...]]
 
     def get(self, name: str) -> str | None:
@@ -141,6 +148,8 @@ def _log(text: str, first: str) -> tuple[Event, ...] | None:
         return parse_event_details(text)
     if _SEL.match(first) and _DATED.search(first):
         return parse_events(text)
+    if _FREEIPMI_LOG.match(first):
+        return parse_freeipmi_events(text)
     return None
 
 
@@ -156,6 +165,7 @@ _KINDS = (
     ("mc", "Device ID"),
     ("chassis", "System Power"),
     ("summary", "BMC MAC Address"),
+    ("power", "Instantaneous power reading"),
     ("sel", "Percent Used"),
     ("sel", "Last Add Time"),
 )

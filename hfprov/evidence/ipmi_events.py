@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence.host_values import bad_line, hexadecimal, numbered_lines
+from hfprov.evidence.host_values import bad_line, hexadecimal, natural, numbered_lines
 from hfprov.evidence.text import excerpt
 
 _SEVERE = re.compile(
@@ -103,6 +103,42 @@ def _event(number: int, line: str, cells: list[str]) -> Event:
     if len(rest) < len(("sensor", "event", "direction")) or rest[2] not in _DIRECTIONS:
         raise bad_line("ipmitool sel", number, line, "'sensor | event | Asserted'")
     return Event(record, date, time, rest[0], rest[1], _DIRECTIONS[rest[2]], " ".join(rest[3:]))
+
+
+def parse_freeipmi_events(text: str) -> tuple[Event, ...]:
+    """FreeIPMI's ``ipmi-sel``: a header, then ID, Date, Time, Name, Type, maybe State, and Event.
+
+    With ``--output-event-state`` FreeIPMI itself judges the event; its word comes first.
+    """
+    names: list[str] = []
+    events = []
+    for number, line in numbered_lines(text):
+        if not line.strip():
+            continue
+        cells = [cell.strip() for cell in line.split("|" if "|" in line else ",")]
+        if not names:
+            names = cells
+            continue
+        if len(cells) < len(names):
+            raise bad_line("ipmi-sel", number, line, f"{len(names)} columns")
+        row = dict(zip(names, cells, strict=False))
+        missing = {"ID", "Date", "Time", "Name", "Event"} - set(row)
+        if missing:
+            raise bad_line("ipmi-sel", number, line, f"a column '{min(missing)}'")
+        state = row.get("State", "")
+        words = f"{state}: {row['Event']}" if state in ("Warning", "Critical") else row["Event"]
+        events.append(
+            Event(
+                record=natural(row["ID"], "A SEL record number"),
+                date=row["Date"],
+                time=row["Time"],
+                sensor=" ".join(part for part in (row.get("Type", ""), row["Name"]) if part),
+                description=words,
+                asserted="deassert" not in row["Event"].lower(),
+                reading="",
+            )
+        )
+    return tuple(events)
 
 
 def parse_event_details(text: str) -> tuple[Event, ...]:

@@ -53,6 +53,8 @@ _BAD_WORDS = re.compile(
     re.IGNORECASE,
 )
 _DISCRETE = re.compile(r"0x[0-9a-f]+|[0-9a-f]+h", re.IGNORECASE)
+_HEADER = re.compile(r"ID\s*[|,]\s*Name\s*[|,]\s*Type")
+_FREEIPMI_BARS = (5, 6)
 _QUOTED = re.compile(r"'([^']*)'")
 _FREEIPMI_COLUMNS = 6
 _SENSOR_COLUMNS = 10
@@ -79,9 +81,11 @@ def parse_sensors(text: str) -> tuple[Sensor, ...]:
     """Sensors from any of the forms. Raises NotUnderstoodError for a row of another shape."""
     sensors = []
     for number, line in numbered_lines(text):
-        if not line.strip() or line.startswith("ID,Name,Type"):
+        if not line.strip() or _HEADER.match(line):
             continue
-        if "|" in line:
+        if line.count("|") in _FREEIPMI_BARS:
+            sensors.append(_freeipmi(number, line, [cell.strip() for cell in line.split("|")]))
+        elif "|" in line:
             sensors.append(_ipmitool(number, line))
         else:
             sensors.append(_comma_separated(number, line))
@@ -157,6 +161,11 @@ def _comma_separated(number: int, line: str) -> Sensor:
         return _sensor(number, line, name, f"{value} {unit}".strip(), mark, ())
     if len(cells) < _FREEIPMI_COLUMNS:
         raise bad_line("ipmi-sensors", number, line, "the columns ID, name, type, …, event")
+    return _freeipmi(number, line, cells)
+
+
+def _freeipmi(number: int, line: str, cells: list[str]) -> Sensor:
+    """ID, name, type, maybe FreeIPMI's own judgement, reading, units, event words in quotes."""
     name, value, unit, event = cells[1], cells[-3], cells[-2], cells[-1]
     states = tuple(state.strip() for state in _QUOTED.findall(event))
     if not states and event.strip() not in ("N/A", "Unknown"):
@@ -173,5 +182,13 @@ def _comma_separated(number: int, line: str) -> Sensor:
         unit="" if unit.strip() == "N/A" else unit.strip(),
         mark="",
         states=states,
-        is_ok=_states_ok(states) if states else None,
+        is_ok=_judged(cells[3].strip(), states),
     )
+
+
+def _judged(state: str, states: tuple[str, ...]) -> bool | None:
+    """What FreeIPMI says (``--output-sensor-state``), unless the event words sound bad."""
+    known = _states_ok(states) if states else None
+    if state in ("Warning", "Critical"):
+        return False
+    return True if state == "Nominal" and known is None else known

@@ -1,4 +1,4 @@
-"""NetworkManager: ``nmcli device show``, ``nmcli connection show NAME``, and the short tables.
+"""NetworkManager: ``nmcli device show`` and ``nmcli connection show NAME``.
 
 ``GENERAL.MTU`` of a device is the live value; ``802-3-ethernet.mtu`` (``infiniband.mtu``, …) of a
 connection is what is configured, with ``auto`` for "not set". Source: nmcli(1), nm-settings(5).

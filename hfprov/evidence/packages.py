@@ -41,6 +41,7 @@ _STATUS = re.compile(
     r"(not-installed|config-files|half-installed|unpacked|half-configured|triggers-awaited"
     r"|triggers-pending|installed)\b"
 )
+_RPM_RELEASE = re.compile(r"\.(?:el|fc|oe|amzn|cm|mga|sles|lp)[0-9]")
 _NOT_INSTALLED = re.compile(r"package (\S+) is not installed")
 
 
@@ -64,7 +65,8 @@ class _Lines:
         package = _json_line(line) if line.startswith("{") else _rpm_line(line)
         if package is None and (match := _QUERY.match(line)):
             package = _debian(match.group(1) or "", match.group(2), match.group(3), line)
-            self.manager = Manager.DPKG
+            if not _RPM_RELEASE.search(match.group(3)):
+                self.manager = Manager.DPKG
         if package is None and (match := _NOT_INSTALLED.fullmatch(line)):
             absent = PackageState.NOT_INSTALLED
             package = Package(match.group(1), None, "", None, None, absent, "", ())

@@ -127,17 +127,9 @@ def _from_ttar(text: str) -> tuple[dict[str, str], dict[str, str]]:
         if key == "Path":
             path = _absolute(clean(value))
         elif key == "Lines":
-            end = position + natural(value, f"The number of lines of '{excerpt(path)}'")
-            # A reader that turns carriage returns into line ends makes binary files longer.
-            while end < len(lines) and not _MODE.fullmatch(lines[end]):
-                end += 1
-            if end >= len(lines):
-                raise NotUnderstoodError(f"The dump ends inside '{excerpt(path)}': it is cut off.")
             if path in files:
                 raise NotUnderstoodError(f"'{excerpt(path)}' is in the dump twice.")
-            content = clean("\n".join(lines[position:end]))
-            files[path] = content.removesuffix("EOF").replace("NULLBYTE", "")
-            position = end
+            files[path], position = _content(lines, position, value, path)
         elif key == "SymlinkTo":
             links[path] = clean(value)
         elif line and key not in ("Directory", "Mode") and not _RULE.fullmatch(line):
@@ -149,6 +141,18 @@ def _from_ttar(text: str) -> tuple[dict[str, str], dict[str, str]]:
     if not files:
         raise NotUnderstoodError("The dump of sysfs files holds no file.")
     return files, links
+
+
+def _content(lines: list[str], begin: int, count: str, path: str) -> tuple[str, int]:
+    """The content of one file of an archive, and the position behind it."""
+    end = begin + natural(count, f"The number of lines of '{excerpt(path)}'")
+    # A reader that turns carriage returns into line ends makes binary files longer.
+    while end < len(lines) and not _MODE.fullmatch(lines[end]):
+        end += 1
+    if end >= len(lines):
+        raise NotUnderstoodError(f"The dump ends inside '{excerpt(path)}': it is cut off.")
+    content = clean("\n".join(lines[begin:end]))
+    return content.removesuffix("EOF").replace("NULLBYTE", ""), end
 
 
 def _absolute(path: str) -> str:

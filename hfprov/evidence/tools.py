@@ -58,8 +58,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "ipmi",
         "ipmi",
-        "ipmitool sel list/elist/get, sdr, sensor, fru, lan, mc info, user list; ipmi-sensors CSV; "
-        "ipmicfg -summary",
+        "ipmitool sel list/elist/get, sdr, sensor, fru, lan, mc info, chassis status, user list; "
+        "FreeIPMI ipmi-sensors and ipmi-sel; ipmicfg -summary",
     ),
     Tool("nvme-cli", "nvme", "list, smart-log and id-ctrl; JSON of 1.x to 2.11 and text"),
     Tool("smartctl", "smartctl", "-a -j and text of 7.x; from documentation, no real output seen"),

@@ -1,4 +1,4 @@
-"""The baseboard controller, over IPMI and Redfish: unseen forms, faults, and texts that were cut off.
+"""The baseboard controller (IPMI, Redfish): unseen forms, faults, and texts that were cut off.
 
 Every text here was written for the test, after the documentation named in the parsers.
 """
@@ -109,6 +109,31 @@ class TestIpmi:
         assert facts.devices[0].fields == {"Board Serial": "W1"}
         assert facts.devices[1].problem == "Device not present (Requested sensor not found)"
         assert len(facts.errors) == 1
+
+
+class TestFreeIpmi:
+    def test_sensors_as_a_table(self) -> None:
+        text = (
+            "ID | Name         | Type        | State    | Reading | Units | Event\n"
+            "1  | CPU1 Temp    | Temperature | Nominal  | 45.00   | C     | 'OK'\n"
+            "2  | FAN1         | Fan         | Critical | 0.00    | RPM   | 'OK'\n"
+            "3  | PS2 Status   | PSU         | Nominal  | N/A     | N/A   | 'Input lost'\n"
+            "4  | Chassis Intru| Security    | N/A      | N/A     | N/A   | 'General thing'\n"
+        )
+        facts = ipmi.parse(text)
+        assert isinstance(facts, ipmi.SensorFacts)
+        assert [sensor.is_ok for sensor in facts.sensors] == [True, False, False, None]
+
+    def test_log(self) -> None:
+        text = (
+            "ID  | Date        | Time     | Name      | Type          | State   | Event\n"
+            "1   | Jan-02-2026 | 10:00:00 | SEL    | Event Logging | Nominal | Log Area Cleared\n"
+            "10  | Jan-03-2026 | 11:00:00 | DIMM_A1   | Memory        | Critical | Something odd\n"
+        )
+        facts = ipmi.parse(text)
+        assert isinstance(facts, ipmi.SelFacts)
+        assert [event.record for event in facts.events] == [1, 10]
+        assert [event.sensor for event in facts.severe] == ["Memory DIMM_A1"]
 
 
 class TestRedfish:

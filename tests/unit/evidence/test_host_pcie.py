@@ -66,6 +66,11 @@ class TestLspci:
         assert express is not None
         assert express.is_downgraded is False
 
+    def test_the_mark_of_lspci_counts_without_the_capability(self) -> None:
+        (express,) = lspci.parse("LnkSta: Speed 16GT/s (downgraded), Width x16 (ok)\n").excerpts
+        assert express.capable is None
+        assert express.is_downgraded is True
+
     def test_a_device_that_fell_off_the_bus(self) -> None:
         text = "19:00.0 3D controller: NVIDIA Corporation Device 2330 (rev ff) (prog-if ff)\n"
         text += "\t!!! Unknown header type 7f\n\tKernel driver in use: nvidia\n\n"

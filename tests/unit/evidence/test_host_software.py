@@ -63,6 +63,16 @@ class TestSoftware:
         with pytest.raises(NotUnderstoodError, match=r"cannot open|no packages found|not found"):
             packages.parse(text)
 
+    def test_dpkg_query_with_letters(self) -> None:
+        facts = packages.parse("ii  bash 5.2-1\nhi  nvidia-driver 550.1\niUR docker-ce 5:24.0\n")
+        assert [package.codes for package in facts.packages] == ["ii", "hi", "iUR"]
+        assert facts.packages[2].state == packages.PackageState.BROKEN
+        assert packages.parse("iiR bash 5.2-1\n").packages[0].state == packages.PackageState.BROKEN
+
+    def test_rpm_with_a_query_format(self) -> None:
+        facts = packages.parse("kernel 5.14.0-427.el9\nbash 5.1.8-9.el9\n")
+        assert (facts.manager, facts.packages[0].version) == ("rpm", "5.14.0-427.el9")
+
     def test_sysctl_complaints(self) -> None:
         text = (
             "vm.nr_hugepages = 0\n"

@@ -30,7 +30,20 @@ class TestCpulist:
         assert parse_cpulist(text) == cpus
 
     @pytest.mark.parametrize(
-        "text", ["0-99999999999", "3-1", "a", "0-3:0", "1,,2", "-1", "0-65536", "\u0661", "0x"]
+        "text",
+        [
+            "0-99999999999",
+            "0-999999999",
+            "70000",
+            "3-1",
+            "a",
+            "0-3:0",
+            "1,,2",
+            "-1",
+            "0-65536",
+            "\u0661",
+            "0x",
+        ],
     )
     def test_nonsense_is_refused(self, text: str) -> None:
         with pytest.raises(NotUnderstoodError):
