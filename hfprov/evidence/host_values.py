@@ -161,7 +161,9 @@ def json_value(text: str, tool: str) -> Any:
             raise unknown_form(tool, plain, "a JSON document")
         start = min(found)
     try:
-        return json.loads(plain[start:], parse_constant=_no_constant)
+        return json.loads(
+            plain[start:], parse_constant=_no_constant, object_pairs_hook=_without_contradiction
+        )
     except (ValueError, RecursionError) as error:
         reason = excerpt(str(error), 120)
         raise NotUnderstoodError(
@@ -171,6 +173,16 @@ def json_value(text: str, tool: str) -> Any:
 
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _without_contradiction(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; the last of two equal keys would win silently and could hide a fault."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found and found[key] != value:
+            raise ValueError(f"the key '{excerpt(key, 40)}' comes twice with different values")
+        found[key] = value
+    return found
 
 
 def mapping(value: Any, what: str) -> dict[str, Any]:

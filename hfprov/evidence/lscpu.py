@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence.cpulist import parse_cpulist
+from hfprov.evidence.cpulist import parse_cpulist, parse_cpumask
 from hfprov.evidence.host_values import (
     bad_line,
     decimal,
@@ -155,10 +155,14 @@ def _facts(fields: list[tuple[str, str]], rows: tuple[CpuRow, ...]) -> LscpuFact
     named: dict[str, str] = {}
     for key, value in fields:
         named.setdefault(key, value)
-    online = named.get("On-line CPU(s) list", named.get("On-line CPU(s) mask"))
-    offline = named.get("Off-line CPU(s) list", named.get("Off-line CPU(s) mask", ""))
+    # With "-x" lists are masks, with "0x" in front or (util-linux 2.38) without.
+    are_masks = "On-line CPU(s) mask" in named
+    cpus = parse_cpumask if are_masks else parse_cpulist
+    suffix = "mask" if are_masks else "list"
+    online = named.get(f"On-line CPU(s) {suffix}")
+    offline = named.get(f"Off-line CPU(s) {suffix}")
     numa_cpus = {
-        int(match.group(1)): parse_cpulist(value)
+        int(match.group(1)): cpus(value) if value else ()
         for key, value in named.items()
         if (match := _NODE.fullmatch(key))
     }
@@ -166,8 +170,8 @@ def _facts(fields: list[tuple[str, str]], rows: tuple[CpuRow, ...]) -> LscpuFact
     facts = LscpuFacts(
         architecture=named.get("Architecture"),
         cpus=_count(named, "CPU(s)"),
-        online=None if online is None else parse_cpulist(online),
-        offline=parse_cpulist(offline),
+        online=None if online is None else cpus(online),
+        offline=() if offline is None else cpus(offline),
         models=tuple(_models(fields)),
         books=_count(named, "Book(s)"),
         numa_nodes=_count(named, "NUMA node(s)"),

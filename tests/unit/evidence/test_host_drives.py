@@ -93,6 +93,11 @@ class TestNvme:
         assert isinstance(facts, nvme.NvmeControllerFacts)
         assert (facts.vendor_id, facts.warning_celsius) == ("144d", 81.85)
 
+    def test_a_key_with_two_values_hides_nothing(self) -> None:
+        text = json.dumps({**SMART, "critical_warning": 4})
+        with pytest.raises(NotUnderstoodError, match="'critical_warning' comes twice"):
+            nvme.parse(text[:-1] + ', "critical_warning": 0}')
+
     def test_no_drives(self) -> None:
         assert nvme.parse('{"Devices": []}') == nvme.NvmeListFacts(())
 

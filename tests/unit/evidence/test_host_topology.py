@@ -78,6 +78,14 @@ class TestTopology:
         with pytest.raises(NotUnderstoodError):
             lscpu.parse("Architektur:   x86_64\nCPU-Modus: 32-bit, 64-bit\nBytereihenfolge: LE\n")
 
+    def test_lscpu_masks_without_a_prefix(self) -> None:
+        text = "CPU(s): 8\nOn-line CPU(s) mask: 3f\nOff-line CPU(s) mask: c0\nNUMA node(s): 2\n"
+        text += "NUMA node0 CPU(s): 15\nNUMA node1 CPU(s): 2a\n"
+        facts = lscpu.parse(text)
+        assert (facts.online, facts.offline) == ((0, 1, 2, 3, 4, 5), (6, 7))
+        assert facts.numa_cpus == {0: (0, 2, 4), 1: (1, 3, 5)}
+        assert facts.contradictions == ()
+
     def test_lscpu_nested_json(self) -> None:
         document = {
             "lscpu": [
