@@ -82,8 +82,9 @@ def parse_lines(lines: list[str]) -> Firmware:
             roms.append(RomImage(rom["type"], rom["version"]))
         elif pair is not None:
             key = pair["key"]
-            # 'Description' comes twice: of the card, then as the heading of the GUID table.
-            if not pair["value"].startswith("UID "):
+            # 'Description' comes twice: of the card, then as the heading of the GUID table
+            # ('UID', or 'Node' for ConnectX-3 and older).
+            if not pair["value"].startswith(("UID ", "Node ")):
                 pairs.setdefault(key, pair["value"])
         elif pairs:
             raise NotUnderstoodError(f"flint: '{excerpt(line)}' is no property of the firmware.")

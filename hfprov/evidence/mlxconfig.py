@@ -105,9 +105,11 @@ def _line(draft: _Draft, number: int, line: str) -> None:
         draft.whole = False
     elif _MESSAGE.fullmatch(line):
         draft.messages.append(line)
-    elif setting is not None and draft.columns is not None:
-        found = _setting(setting, draft.columns, number, line)
+    elif setting is not None and (draft.columns or len(setting["values"].split()) == 1):
+        # Without a heading (cut away by grep), a single value is the one for the next boot.
+        found = _setting(setting, draft.columns or ("next_boot",), number, line)
         draft.settings[found.name] = found
+        draft.whole = draft.whole and draft.columns is not None
     elif not (_DEVICE.fullmatch(line) or _COMMAND.fullmatch(line) or not line.strip("-")):
         raise not_understood("mlxconfig", number, line, "a setting")
 

@@ -20,9 +20,13 @@ from hfprov.evidence.ethtool.settings import (
 )
 from hfprov.evidence.ethtool.statistics import Statistics, statistics_from_json
 from hfprov.evidence.ethtool.timestamping import TimeStamping, time_stamping_from_json
+from hfprov.evidence.ethtool.transceiver import Transceiver
+from hfprov.evidence.ethtool.transceiver_json import keep_thresholds, transceiver_from_json
 from hfprov.evidence.net_lines import Node, json_value
 
-JsonFacts = Rings | Channels | Pause | Coalescing | Features | Fec | Statistics | TimeStamping
+JsonFacts = (
+    Rings | Channels | Pause | Coalescing | Features | Fec | Statistics | TimeStamping | Transceiver
+)
 
 _RING_NAMES = {"rx-mini": "rx mini", "rx-jumbo": "rx jumbo"}
 _SIZES = ("rx", "rx-mini", "rx-jumbo", "tx", "other", "combined")
@@ -30,7 +34,7 @@ _SIZES = ("rx", "rx-mini", "rx-jumbo", "tx", "other", "combined")
 
 def parse_json(text: str) -> JsonFacts | tuple[JsonFacts, ...]:
     """Facts of one interface, or a tuple for several. Raises NotUnderstoodError."""
-    document = Node(json_value(text), "ethtool --json")
+    document = Node(json_value(text, pairs=keep_thresholds), "ethtool --json")
     nodes = document.objects() if isinstance(document.value, list) else [document]
     if not nodes:
         raise NotUnderstoodError("ethtool --json: the list is empty.")
@@ -120,6 +124,7 @@ def _features(node: Node) -> Features:
 
 
 _BY_KEYS: tuple[tuple[tuple[str, ...], Callable[[Node], JsonFacts]], ...] = (
+    (("identifier", "vendor_pn"), transceiver_from_json),
     (("autonegotiate",), _pause),
     (("adaptive-rx", "adaptive-tx", "rx-usecs", "tx-usecs", "rx-frames"), _coalescing),
     (("combined-max", "other-max", "combined"), lambda node: _sizes(node, Channels)),

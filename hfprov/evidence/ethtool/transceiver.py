@@ -99,7 +99,11 @@ def _facts(
 ) -> Transceiver:
     first = {" ".join(key.lower().split()): values[0] for key, values in properties.items()}
     code, identifier = _coded(first["identifier"])
-    flags = {key: _flag(values, key) for key, values in properties.items() if _is_flag(key)}
+    flags = {
+        " ".join(key.split()): _flag(values, key)
+        for key, values in properties.items()
+        if _is_flag(key)
+    }
     thresholds = {key: values[0] for key, values in properties.items() if key.endswith("threshold")}
     if (flags or first.get("alarm/warning flags implemented") == "Yes") and not thresholds:
         # ethtool prints thresholds last: without them, flags are missing too.

@@ -191,13 +191,32 @@ def test_cmis_module_with_a_dark_lane():
     assert [lane.number for lane in module.lanes] == [1, 2]
     assert module.lanes[1].rx_power_mw == 0.0
     assert module.lanes[1].rx_power_dbm is None
-    assert module.alarms == ("Laser rx power low alarm   (Chan 2)",)
+    assert module.alarms == ("Laser rx power low alarm (Chan 2)",)
 
 
 def test_module_cut_off_among_its_alarms_has_no_clean_alarms():
     cut = CMIS[: CMIS.index("\tLaser rx power low alarm   (Chan 2)")]
     with pytest.raises(NotUnderstoodError, match="alarm thresholds"):
         parse(cut)
+
+
+def test_module_in_json_whose_keys_come_twice():
+    text = """[ { "identifier": 17, "identifier_description": "QSFP28",
+        "length_(copper_or_active_cable)": 3, "vendor_pn": "PN", "module_temperature": 56.9805,
+        "alarm/warning_flags_implemented": true, "laser_tx_bias_current": [ 0,0 ],
+        "transmit_avg_optical_power": [ 1,0 ],
+        "rx_power": { "values": [ 0.0449,0.0475 ], "type": "Rcvr signal avg optical power" },
+        "laser_rx_power_low_alarm": [ false,true ], "module_voltage_low_alarm": false,
+        "module_temperature": { "high_alarm_threshold": 80 } } ]"""
+    module = parse(text)
+    assert module.temperature_c == 56.9805
+    assert module.thresholds == {"Module temperature high alarm threshold": "80.0"}
+    assert module.cable_length_m == 3.0
+    assert (module.lanes[0].tx_power_dbm, module.lanes[1].tx_power_dbm) == (0.0, None)
+    assert module.lanes[1].rx_power_mw == 0.0475
+    assert module.alarms == ("Laser rx power low alarm (Chan 2)",)
+    with pytest.raises(NotUnderstoodError, match="no thresholds"):
+        parse('[{"identifier": 17, "alarm/warning_flags_implemented": true}]')
 
 
 def test_module_as_a_hexadecimal_dump_is_refused():

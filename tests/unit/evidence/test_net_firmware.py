@@ -29,6 +29,25 @@ def test_flashed_but_old_firmware_runs():
     assert firmware.security == ("secure-fw", "dev")
 
 
+def test_connectx_3_prints_its_guids_in_a_table():
+    text = (
+        "Image type:            FS2\nFW Version:            2.42.5000\n"
+        "FW Version(Running):   2.40.5032\nDevice ID:             4103\n"
+        "Description:           Node             Port1            Port2            Sys image\n"
+        "GUIDs:                 ffffffffffffffff ffffffffffffffff\n"
+        "MACs:                                       e41d2d1f28c0     e41d2d1f28c1\n"
+        "VSD:\nPSID:                  MT_1090111019\n"
+    )
+    firmware = flint.parse(text)
+    assert (firmware.psid, firmware.reset_pending) == ("MT_1090111019", True)
+    assert firmware.description is None
+
+
+def test_an_excerpt_of_versions():
+    text = "FW Version:             32.43.3608\nFW Version(Running):    32.43.3608\n"
+    assert flint.parse(text).reset_pending is False
+
+
 def test_a_whole_query_without_a_running_version_runs_what_is_stored():
     text = "".join(line for line in FLINT.splitlines(keepends=True) if "Running" not in line)
     assert flint.parse(text).reset_pending is False
@@ -160,6 +179,12 @@ def test_mlxconfig_shows_what_waits_for_a_reset():
     assert first.get("LINK_TYPE_P1") == "ETH(2)"
     assert first.get("ABSENT") is None
     assert second.device == "37:00.0"
+
+
+def test_mlxconfig_excerpt_without_a_heading():
+    (config,) = mlxconfig.parse("Device #1:\n-----------\n...\n  SRIOV_EN      True(1)\n")
+    assert config.get("SRIOV_EN") == "True(1)"
+    assert not config.whole
 
 
 def test_mlxconfig_keeps_an_error():
