@@ -87,7 +87,7 @@ fi
 if wants unit; then
     for folder in unit contracts data; do
         if has_tests "tests/$folder"; then
-            tier "$folder" pytest -q "tests/$folder" -m "not lab and not vm"
+            tier "$folder" pytest -q -n auto --dist loadfile -m "not lab and not vm" "tests/$folder"
         else
             leave_out "$folder" "there are no tests in tests/$folder"
         fi

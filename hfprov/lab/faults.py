@@ -51,7 +51,7 @@ _FAULTS = (
     ),
     Fault(
         name="data-link-down",
-        description="The data NIC has no carrier: the far end of its cable is unplugged.",
+        description="The data NIC was taken down by hand.",
         trips="no check yet",
         script="ip link set dev eth1 down",
     ),
