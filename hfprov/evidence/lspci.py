@@ -11,7 +11,7 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, numbered_lines, unknown_form
 from hfprov.evidence.lspci_capabilities import Capabilities
 from hfprov.evidence.lspci_facts import Form, LspciFacts, PciDevice
-from hfprov.evidence.lspci_machine import parse_machine
+from hfprov.evidence.lspci_machine import parse_machine, quoted_device
 from hfprov.evidence.lspci_tree import parse_tree
 from hfprov.evidence.pcie import ADDRESS, normal_address
 from hfprov.evidence.text import clean, excerpt
@@ -143,6 +143,8 @@ def _devices(blocks: list[_Block]) -> tuple[PciDevice, ...]:
 
 def _device(block: _Block) -> PciDevice:
     address = normal_address(block.address)
+    if block.rest.startswith('"') and len(block.rest) <= _MAX_LINE:
+        return quoted_device(address, block.rest)
     details = block.capabilities or Capabilities()
     class_name, class_id, vendor_id, device_id, description = _identity(block.rest)
     revision = _REVISION.search(block.rest)

@@ -12,7 +12,7 @@ class Form(StrEnum):
     """The kinds of output that lspci has."""
 
     LIST = "list"
-    """One line for each device: no option, ``-n``, ``-nn``, ``-D``."""
+    """One line for each device: no option, ``-n``, ``-nn``, ``-D``, ``-mm``."""
     VERBOSE = "verbose"
     """A block for each device: ``-k``, ``-v``, ``-vv``, ``-vvv``."""
     MACHINE = "machine"

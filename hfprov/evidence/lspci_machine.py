@@ -7,15 +7,18 @@ modules. Source: lspci(8), section "Machine readable output".
 from __future__ import annotations
 
 import re
+import shlex
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, natural, numbered_lines
 from hfprov.evidence.lspci_facts import PciDevice
 from hfprov.evidence.pcie import normal_address
+from hfprov.evidence.text import excerpt
 
 _LINE = re.compile(r"([A-Za-z]+):(?:\s+(.*))?")
 _NUMBERED = re.compile(r"(.*) \[([0-9a-f]{4})\]")
 _NUMBER = re.compile(r"[0-9a-f]{4}")
+_OPTION = re.compile(r"-[rp][0-9a-f]{2}")
 _REPEATED = "Module"
 
 
@@ -91,6 +94,25 @@ def _device(block: dict[str, str], modules: tuple[str, ...]) -> PciDevice:
         if revision == "ff"
         else (),
     )
+
+
+def quoted_device(address: str, rest: str) -> PciDevice:
+    """A line of ``lspci -mm``: class, vendor, device, ``-rREV``, ``-pPROGIF``, subsystem."""
+    try:
+        words = shlex.split(rest)
+    except ValueError:
+        raise NotUnderstoodError(f"A quote in '{excerpt(rest)}' is not closed.") from None
+    names = [word for word in words if not _OPTION.fullmatch(word)]
+    options = [word for word in words if _OPTION.fullmatch(word)]
+    tags = ("Class", "Vendor", "Device", "SVendor", "SDevice")
+    if len(names) != len(tags):
+        raise NotUnderstoodError(f"'{excerpt(rest)}' should have five texts in quotes.")
+    block = {tag: name for tag, name in zip(tags, names, strict=True) if name}
+    block["Slot"] = address
+    for option in options:
+        if option.startswith("-r"):
+            block["Rev"] = option.removeprefix("-r")
+    return _device(block, ())
 
 
 def _named(value: str | None) -> tuple[str | None, str | None]:

@@ -36,8 +36,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "lspci",
         "lspci",
-        "plain, -n, -nn, -k, -v to -vvv, -vmm with -n/-nn/-k, -t; excerpts cut out by scripts; "
-        "pciutils 3.1 to 3.13",
+        "plain, -n, -nn, -mm, -k, -v to -vvv, -vmm with -n/-nn/-k, -t; "
+        "excerpts cut out by scripts; pciutils 3.1 to 3.13",
     ),
     Tool("sysfs", "sysfs", "a dump of files ({path: content} JSON, ttar), or the text of one file"),
     Tool("lscpu", "lscpu", "text, -x, JSON, -e and -p; util-linux 2.1x to 2.4x; C locale only"),

@@ -111,6 +111,16 @@ class TestLspci:
         assert facts.devices[1].class_id == "0302"
         assert facts.devices[1].revision == "a1"
 
+    def test_the_quoted_form(self) -> None:
+        text = '19:00.0 "3D controller [0302]" "NVIDIA Corporation [10de]" "Device [2330]" -ra1 '
+        text += '"NVIDIA Corporation [10de]" "Device [16c1]"\n1a:00.0 "X" "Y" "Z" -rff "" ""\n'
+        gpu, lost = lspci.parse(text).devices
+        assert (gpu.class_id, gpu.device_id, gpu.revision) == ("0302", "2330", "a1")
+        assert gpu.subsystem_device_id == "16c1"
+        assert "does not answer" in lost.problems[0]
+        with pytest.raises(NotUnderstoodError):
+            lspci.parse(text[: text.index("16c1")])
+
     def test_two_runs_in_one_text_are_refused(self) -> None:
         line = "19:00.0 3D controller: NVIDIA X (rev a1)\n"
         with pytest.raises(NotUnderstoodError, match="listed twice"):
