@@ -95,7 +95,7 @@ TOOLS: tuple[Tool, ...] = (
         "ethtool.dispatch",
         "DEV, -i, -g, -l, -a, -c, -k, -S (any driver, excerpts, --all-groups), -m (SFP, QSFP, "
         "CMIS), -T, -P, --show-fec, --show-priv-flags; ethtool 3.x to 6.x; --json from its "
-        "sources, no real JSON seen; its failure sentences",
+        "sources and samples, no real JSON recorded; its failure sentences",
     ),
     Tool(
         "ip-link",
