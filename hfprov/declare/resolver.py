@@ -22,6 +22,9 @@ from hfprov.errors import Problem
 _COERCED = frozenset({"str", "int", "float", "bool", "list", "dict"})
 """Types whose validated form is the value. A ``path`` would be expanded for *this* machine."""
 _MOST_NAMES = 8
+_UNDEFINED = object()
+_OF_ONE_HOST = frozenset({"inventory_hostname", "inventory_hostname_short", "group_names"})
+"""Variables that Ansible sets for each host itself, besides those in the inventory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ class Resolver:
             self._constants.update(roles[name].constants)
         self._shapes: dict[Any, _Shape] = {}
         self._by_identity: dict[tuple[str, int], tuple[Any, _Found | None]] = {}
+        self._rendered_once: dict[Any, tuple[list[Any], _Found]] = {}
         self._validated: dict[tuple[str, str], tuple[Any, str]] = {}
         self._problems: dict[tuple[str, str, str], list[str]] = defaultdict(list)
         self._without_play: list[str] = []
@@ -179,7 +183,8 @@ class Resolver:
             return self._by_identity[kept][1]
         found = None
         if not self._engine.renderer.is_template(raw):
-            found = self._judged(name, raw, raw, host, variables)
+            _, secret = self._engine.renderer.references(raw, {})
+            found = self._judged(name, raw, self._origin(name, raw, host), secret=secret)
         if where(raw):
             self._by_identity[kept] = (raw, found)  # holding raw keeps its identity its own
         return found
@@ -198,24 +203,37 @@ class Resolver:
         return _Found(None, None)
 
     def _rendered(self, name: str, host: Any, variables: Mapping[str, Any]) -> _Found:
+        """A variable with templates; hosts that agree on all it depends on share the result."""
+        raw = variables[name]
+        names, secret = self._engine.renderer.references(raw, variables)
+        if names is None or not names.isdisjoint(_OF_ONE_HOST | host.vars.keys()):
+            return self._render(name, host, variables, secret=secret)
+        depends_on = [raw, *(variables.get(one, _UNDEFINED) for one in sorted(names))]
+        key = (name, *map(id, depends_on))
+        if key not in self._rendered_once:
+            found = self._render(name, host, variables, secret=secret)
+            self._rendered_once[key] = (depends_on, found)  # holding them keeps identities theirs
+        return self._rendered_once[key][1]
+
+    def _render(
+        self, name: str, host: Any, variables: Mapping[str, Any], *, secret: bool
+    ) -> _Found:
         raw = variables[name]
         try:
             value = self._engine.renderer.render(raw, variables)
         except TemplateProblem as problem:
             at = problem.at or self._origin(name, raw, host)
             reason = problem.reason
-            if self._is_secret(name, raw, at, variables) and not problem.is_plain:
+            if secret and not problem.is_plain:
                 reason = "The template cannot be resolved; why is not shown, as it is secret."
             return _Found(None, Problem(at, f"'{name}': {reason}"))
-        return self._judged(name, raw, value, host, variables)
+        return self._judged(name, value, self._origin(name, raw, host), secret=secret)
 
-    def _judged(
-        self, name: str, raw: Any, value: Any, host: Any, variables: Mapping[str, Any]
-    ) -> _Found:
-        """A value after validation, with its origin; or what is wrong with it."""
+    def _judged(self, name: str, value: Any, origin: str, *, secret: bool) -> _Found:
+        """A rendered value after validation; or what is wrong with it."""
         spec, plain = self._specs[name], native(value)
-        origin = self._origin(name, raw, host)
-        secret = self._is_secret(name, raw, origin, variables)
+        file = origin.rpartition(":")[0]
+        secret = secret or bool(spec.get("no_log")) or self._engine.renderer.in_encrypted_file(file)
         kept = (name, repr(plain))
         if kept not in self._validated:
             self._validated[kept] = self._engine.validate(name, spec, {name: plain})
@@ -235,14 +253,6 @@ class Resolver:
             or self._layers.set_at(host, name)
             or _key_at(self._defaults, name)
             or "the inventory"
-        )
-
-    def _is_secret(self, name: str, raw: Any, origin: str, variables: Mapping[str, Any]) -> bool:
-        renderer = self._engine.renderer
-        return (
-            bool(self._specs[name].get("no_log"))
-            or renderer.is_secret(raw, variables)
-            or renderer.in_encrypted_file(origin.rpartition(":")[0])
         )
 
 

@@ -73,25 +73,27 @@ class Renderer:
         except RecursionError as error:
             raise TemplateProblem("The template refers to itself.", where(value)) from error
 
-    def is_secret(self, value: Any, variables: Mapping[str, Any]) -> bool:
-        """Whether a value, or any variable that its templates refer to, was encrypted.
+    def references(
+        self, value: Any, variables: Mapping[str, Any]
+    ) -> tuple[frozenset[str] | None, bool]:
+        """Names of all variables that a value depends on, and whether any of it was encrypted.
 
-        Errs on the side of secrecy: a template that looks things up at run time counts as secret.
+        None for the names means: what it depends on is decided when it is rendered. That counts as
+        secret, as it may be.
         """
         seen: set[str] = set()
+        secret = False
         stack = [value]
         while stack:
             current = stack.pop()
-            if self._is_encrypted(current):
-                return True
+            secret = secret or self._is_encrypted(current)
             for text in _strings(current):
-                for name in _names(text) - seen:
-                    if name in _REACHES_ANYTHING:
-                        return True
-                    seen.add(name)
-                    if name in variables:
-                        stack.append(variables[name])
-        return False
+                names = _names(text) - seen
+                if not names.isdisjoint(_REACHES_ANYTHING):
+                    return None, True
+                seen |= names
+                stack += (variables[name] for name in names if name in variables)
+        return frozenset(seen), secret
 
     def _is_encrypted(self, value: Any) -> bool:
         """Whether a value, at any depth, was encrypted by itself or lies in an encrypted file."""

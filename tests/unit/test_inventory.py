@@ -175,6 +175,11 @@ def test_broken_yaml_is_never_read_as_a_list_of_hosts(rack):
     assert "no hosts" in text
 
 
+def test_the_configuration_of_an_unknown_plugin_is_never_read_as_a_host(rack):
+    """The INI plugin would make one host of the whole line."""
+    assert "c.json" in complaint(rack, {"inv/c.json": '{"plugin":"nope"}'})
+
+
 def test_a_file_that_ansible_skips_is_named(rack):
     assert "'.txt'" in complaint(rack, {"inv/rack_c.txt": "[c]\nx\n"})
 

@@ -320,6 +320,14 @@ def test_the_same_values_as_a_real_play(site, vault, tmp_path):
     assert baselines["a1"]["limits_mode"] == "hard"
 
 
+@pytest.mark.parametrize("host", ["a1", "a2"])
+def test_a_host_with_a_value_of_its_own_shares_nothing(site, host):
+    found = site({f"inv/host_vars/{host}.yml": "limits_nofile: 5\nlimits_strict: true\n"})
+    for name in ("a1", "a2", "b1"):
+        expected = (5, True) if name == host else (1024, False)
+        assert (found[name]["limits_nofile"], found[name]["limits_strict"]) == expected
+
+
 def test_values_are_given_their_declared_type(site):
     text = "limits_nofile: '7'\nlimits_strict: 'yes'\nlimits_memlock: 5\nlimits_services: [1, b]\n"
     found = site({"inv/group_vars/rack_a.yml": text + "limits_rings: {rx: '1'}"})["a1"]
