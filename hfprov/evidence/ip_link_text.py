@@ -1,6 +1,6 @@
 """The text of ``ip link``, ``ip addr`` and ``ip neigh``, for nodes whose ip has no JSON.
 
-Plain, ``-o``, ``-s``, ``-d`` and ``-br``. See :mod:`hfprov.evidence.ip_link` for the facts.
+Plain, ``-o``, ``-s``, ``-d`` and ``-br``. See :mod:`hfprov.evidence.ip_link_facts` for the facts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence.ip_link import Address, Interface, Interfaces, Neighbour, Neighbours, Traffic
+from hfprov.evidence.ip_link_facts import (
+    Address,
+    Interface,
+    Interfaces,
+    Neighbour,
+    Neighbours,
+    Traffic,
+)
 from hfprov.evidence.net_lines import empty, integer, lines_of, not_understood
 
 _HEADER = re.compile(

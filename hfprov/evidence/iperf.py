@@ -7,76 +7,21 @@ that may be used, whatever it measured before. For text see :mod:`hfprov.evidenc
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.iperf_facts import (
+    IperfResult,
+    NetperfResults,
+    NetperfStream,
+    Throughput,
+    less_losses,
+)
+from hfprov.evidence.iperf_text import parse_netperf, parse_text
 from hfprov.evidence.net_lines import Node, Pairs, json_value, starts_like_json
 from hfprov.evidence.text import excerpt
 
-
-@dataclass(frozen=True, slots=True)
-class Throughput:
-    """What one side sent or received in one direction, over all streams."""
-
-    bits_per_second: float
-    transferred_bytes: int | None
-    seconds: float
-    retransmits: int | None = None
-    jitter_ms: float | None = None
-    lost_packets: int | None = None
-    packets: int | None = None
-
-    @property
-    def loss_percent(self) -> float | None:
-        if self.lost_packets is None or not self.packets:
-            return None
-        return 100.0 * self.lost_packets / self.packets
-
-
-@dataclass(frozen=True, slots=True)
-class IperfResult:
-    """One run. ``sent`` is what the sender counted, ``received`` what really arrived."""
-
-    protocol: str
-    """``tcp`` or ``udp``."""
-    sent: Throughput | None
-    received: Throughput | None
-    streams: int | None
-    reverse: bool | None = None
-    """Whether the server sent (``-R``). None where not told."""
-    reverse_sent: Throughput | None = None
-    """The other direction of a ``--bidir`` run."""
-    reverse_received: Throughput | None = None
-    error: str | None = None
-    version: str | None = None
-    congestion_control: str | None = None
-    mean_rtt_us: float | None = None
-    max_rtt_us: float | None = None
-    cpu_local_percent: float | None = None
-    cpu_remote_percent: float | None = None
-    interval_bits_per_second: tuple[float, ...] = ()
-    """One value per reporting interval, warm-up (``-O``) left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class NetperfStream:
-    """One netperf run: throughput and the latencies of its histogram, in microseconds."""
-
-    test: str
-    bits_per_second: float
-    p50_us: float | None
-    p90_us: float | None
-    p99_us: float | None
-    max_us: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class NetperfResults:
-    """Several netperf runs as PerfKit Benchmarker stores them."""
-
-    streams: tuple[NetperfStream, ...]
-
+__all__ = ["IperfResult", "NetperfResults", "NetperfStream", "Throughput", "parse"]
 
 _TEXT_START = re.compile(r"\[ *(?:ID|SUM|[0-9]{1,5})\](?:\[|\s)")
 _MERGED = ("sum", "sum_sent", "sum_received")
@@ -97,15 +42,11 @@ def parse(text: str) -> IperfResult | NetperfResults:
     """Facts of one run. Raises NotUnderstoodError when no result is in the output."""
     # A text may begin with '[ ID]' or '[  4]', which is no JSON.
     if not starts_like_json(text) or _TEXT_START.match(text.lstrip()):
-        from hfprov.evidence.iperf_text import parse_text  # noqa: PLC0415 - needs the facts above
-
         return parse_text(text)
     if '"event":' in text[:200]:
         return _stream(text)
     document = json_value(text, pairs=_keep_repeats)
     if isinstance(document, list):
-        from hfprov.evidence.iperf_text import parse_netperf  # noqa: PLC0415 - as above
-
         return parse_netperf(Node(document, "netperf"))
     return _result(Node(document, "iperf3"))
 
@@ -176,21 +117,6 @@ def _directions(
     return (
         _throughput(sent) if sent else None,
         _throughput(received) if received else None,
-    )
-
-
-def less_losses(sent: Throughput) -> Throughput | None:
-    """What arrived of a UDP stream whose losses are known; None when they are not."""
-    if sent.lost_packets is None or not sent.packets or sent.lost_packets > sent.packets:
-        return None
-    share = 1 - sent.lost_packets / sent.packets
-    return Throughput(
-        sent.bits_per_second * share,
-        None if sent.transferred_bytes is None else round(sent.transferred_bytes * share),
-        sent.seconds,
-        jitter_ms=sent.jitter_ms,
-        lost_packets=sent.lost_packets,
-        packets=sent.packets,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence.iperf import (
+from hfprov.evidence.iperf_facts import (
     IperfResult,
     NetperfResults,
     NetperfStream,

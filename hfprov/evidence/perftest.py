@@ -7,93 +7,22 @@ where the output names no unit (JSON), it follows from message size and message 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 from hfprov.evidence.net_lines import starts_like_json
+from hfprov.evidence.perftest_facts import (
+    BandwidthPoint,
+    LatencyPoint,
+    PerftestResult,
+    Point,
+    Run,
+)
+from hfprov.evidence.perftest_json import looks_like_report, parse_report
+from hfprov.evidence.perftest_text import parse_text
 
-
-@dataclass(frozen=True, slots=True)
-class BandwidthPoint:
-    """One message size of a bandwidth test."""
-
-    message_bytes: int
-    iterations: int | None
-    average_bps: float
-    peak_bps: float | None
-    """None where it was not measured: perftest then prints 0.00 (``-D``, several QPs)."""
-    messages_per_second: float | None
-    minimum_bps: float | None = None
-    cpu_percent: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LatencyPoint:
-    """One message size of a latency test; ``-D`` measures only average and transactions."""
-
-    message_bytes: int
-    iterations: int | None
-    average_us: float | None
-    minimum_us: float | None = None
-    maximum_us: float | None = None
-    typical_us: float | None = None
-    deviation_us: float | None = None
-    p99_us: float | None = None
-    p999_us: float | None = None
-    transactions_per_second: float | None = None
-
-
-Point = BandwidthPoint | LatencyPoint
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What one process reported: a curve over message sizes."""
-
-    test: str | None
-    """As in the title: ``RDMA_Write BW Test``; None where the title was cut off."""
-    kind: str
-    """``bandwidth`` or ``latency``."""
-    points: tuple[Point, ...]
-    complete: bool
-    """The closing line was there. An incomplete sweep may lack message sizes."""
-    bidirectional: bool | None = None
-    device: str | None = None
-    mtu_bytes: int | None = None
-    link_type: str | None = None
-    """``Ethernet`` or ``IB``."""
-    gid_index: int | None = None
-    queue_pairs: int | None = None
-    conditions: Mapping[str, str] = field(default_factory=dict)
-    """All settings printed above the table, by the tool's names."""
-
-    def at(self, message_bytes: int) -> Point | None:
-        """The point of one message size, or None when it was not measured."""
-        return next((point for point in self.points if point.message_bytes == message_bytes), None)
-
-
-@dataclass(frozen=True, slots=True)
-class PerftestResult:
-    """Everything in one output. With ``failures`` no figure in it may be used."""
-
-    runs: tuple[Run, ...]
-    failures: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    interleaved: bool = False
-    """Two processes wrote into one output at the same time; settings that differ were dropped."""
-
-    @property
-    def ok(self) -> bool:
-        """At least one run, all complete, and nothing failed."""
-        return bool(self.runs) and not self.failures and all(run.complete for run in self.runs)
+__all__ = ["BandwidthPoint", "LatencyPoint", "PerftestResult", "Point", "Run", "parse"]
 
 
 def parse(text: str) -> PerftestResult:
     """Facts of one output. Raises NotUnderstoodError when it has neither figures nor failures."""
-    # The parsers need the facts above.
-    from hfprov.evidence.perftest_json import looks_like_report, parse_report  # noqa: PLC0415
-    from hfprov.evidence.perftest_text import parse_text  # noqa: PLC0415
-
     if starts_like_json(text) or looks_like_report(text):
         return parse_report(text)
     return parse_text(text)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import Node, decimal, integer, json_value, lines_of
-from hfprov.evidence.perftest import PerftestResult, Point
+from hfprov.evidence.perftest_facts import PerftestResult, Point
 from hfprov.evidence.perftest_table import (
     GB_BITS,
     MIB_BITS,

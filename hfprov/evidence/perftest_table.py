@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import decimal, integer
-from hfprov.evidence.perftest import BandwidthPoint, LatencyPoint, Point
+from hfprov.evidence.perftest_facts import BandwidthPoint, LatencyPoint, Point
 from hfprov.evidence.text import excerpt
 
 MIB_BITS = 8.0 * 2**20

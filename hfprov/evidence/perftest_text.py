@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import empty, lines_of
-from hfprov.evidence.perftest import PerftestResult, Point, Run
+from hfprov.evidence.perftest_facts import PerftestResult, Point, Run
 from hfprov.evidence.perftest_table import Heading, heading_of, looks_like_row, point_of
 from hfprov.evidence.text import excerpt
 
