@@ -26,8 +26,8 @@ _GLOBAL: tuple[tuple[str, str], ...] = (
     ("invalid_query", r"field \"[^\"\n]*\" is not a valid field"),
     ("invalid_query", r"invalid combination of input arguments"),
     ("invalid_query", r"option \S+ is not recognized"),
-    ("tool_missing", r"(?:\S+: )*nvidia-smi: (?:command )?not found"),
-    ("tool_missing", r"(?:\S+: )*nvidia-smi: no such file or directory"),
+    ("tool_missing", r"(?:[^\n:]{1,60}: ){0,4}nvidia-smi: (?:command )?not found"),
+    ("tool_missing", r"(?:[^\n:]{1,60}: ){0,4}nvidia-smi: no such file or directory"),
 )
 _PER_GPU: tuple[tuple[str, str], ...] = (
     ("unreachable", r"unable to determine the device handle for"),

@@ -1,0 +1,258 @@
+"""The kernel log: every form of line, every kind of event, windows in time, and no false alarms."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.kernel_log.log import parse, since
+from hfprov.evidence.xid import Severity, find_xids, sxid_catalogue, xid_catalogue
+
+XID = "NVRM: Xid (PCI:0000:9b:00): 79, pid=7, name=python, GPU has fallen off the bus."
+MOMENT = datetime(2025, 2, 23, 16, 24, 18, tzinfo=UTC)
+FORMS = {
+    "bare": XID,
+    "dmesg": f"[   12.345678] {XID}",
+    "dmesg with thread": f"[   12.345678] [   T1234] {XID}".replace("] [", "]["),
+    "dmesg -T": f"[Sun Feb 23 16:24:18 2025] {XID}",
+    "dmesg -r": f"<3>[   12.345678] {XID}",
+    "dmesg iso": f"2025-02-23T16:24:18,000000+00:00 {XID}",
+    "dmesg -x": f"kern  :err   : [   12.345678] {XID}",
+    "dmesg -x iso": f"kern  :warn  : 2025-02-23T16:24:18,000000+00:00 {XID}",
+    "kmsg": f"4,1234,12345678,-;{XID}",
+    "syslog": f"Feb 23 16:24:18 node01 kernel: {XID}",
+    "syslog with boot time": f"Feb 23 16:24:18 node01 kernel: [   12.345678] {XID}",
+    "syslog iso": f"2025-02-23T16:24:18.000000+00:00 node01 kernel: {XID}",
+    "journal short-iso": f"2025-02-23T16:24:18+0000 node01 kernel: {XID}",
+    "journal short-full": f"Sun 2025-02-23 16:24:18 UTC node01 kernel: {XID}",
+    "journal short-unix": f"1740327858.000000 node01 kernel: {XID}",
+    "journal short-monotonic": f"[   12.345678] node01 kernel: {XID}",
+    "journal json": '{"__REALTIME_TIMESTAMP":"1740327858000000","PRIORITY":"3",'
+    f'"SYSLOG_IDENTIFIER":"kernel","MESSAGE":"{XID}"}}',
+}
+ABSOLUTE = {
+    "dmesg iso",
+    "dmesg -x iso",
+    "syslog iso",
+    "journal short-iso",
+    "journal short-full",
+    "journal short-unix",
+    "journal json",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_line(form):
+    event = parse(FORMS[form] + "\n").events[0]
+    assert event.category == "xid"
+    assert event.device == "0000:9b:00.0"
+    assert event.severity is Severity.FATAL
+    assert (event.xid.code, event.xid.pid, event.xid.process) == (79, 7, "python")
+    assert event.xid.message == "GPU has fallen off the bus."
+    assert (event.time == MOMENT) == (form in ABSOLUTE)
+    if form != "bare":
+        assert event.time_text
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "device", "severity"),
+    [
+        ("NVRM: Xid (0000:01:00): 13, 0005 00000000", 13, "0000:01:00.0", Severity.WARN),
+        ("NVRM: Xid (PCI:0000:01:00): 62, 0096(1c54) 0000", 62, "0000:01:00.0", Severity.FATAL),
+        ("NVRM: Xid (PCI:0000:01:00): 999, new", 999, "0000:01:00.0", Severity.UNKNOWN),
+        (
+            "NVRM: Xid (PCI:0000:01:00): 149, NETIR_LINK_EVT  Non-fatal   XC0",
+            149,
+            "0000:01:00.0",
+            Severity.WARN,
+        ),
+        (
+            (
+                "NVRM: Xid (PCI:0000:01:00): 154, GPU recovery action changed from 0x1 "
+                "(GPU Reset Required) to 0x0 (None)"
+            ),
+            154,
+            "0000:01:00.0",
+            Severity.INFO,
+        ),
+        ("NVRM: Xid (PCI:0000:01:00): 48, pid=9, DBE", 48, "0000:01:00.0", Severity.FATAL),
+    ],
+)
+def test_xids(message, code, device, severity):
+    event = parse(message).events[0]
+    assert (event.xid.code, event.device, event.severity) == (code, device, severity)
+
+
+def test_xids_glued_together_are_all_read():
+    assert [xid.code for xid in find_xids(XID + XID.replace("79", "48"))] == [79, 48]
+
+
+def test_an_xid_with_a_garbled_code_is_still_an_event():
+    event = parse("[ 1.0] NVRM: Xid (PCI:0000:9b:00): \\xff\\xfe").events[0]
+    assert (event.category, event.severity) == ("xid", Severity.UNKNOWN)
+    assert event.device == "0000:9b:00.0"
+
+
+def test_a_program_cannot_write_an_xid():
+    log = parse(
+        f"Feb 23 16:24:18 node01 sshd[9]: {XID}\n"
+        f"user  :notice: 2025-02-23T16:24:18,000000+00:00 {XID}\n12,5,9,-;{XID}\n"
+    )
+    assert log.lines == 3
+    assert log.events == ()
+
+
+@pytest.mark.parametrize(
+    ("message", "category", "severity"),
+    [
+        (
+            "nvidia-nvswitch3: SXid (PCI:0000:c5:00.0): 19084, Non-fatal, Link 10 AN1 Heartbeat",
+            "sxid",
+            Severity.WARN,
+        ),
+        (
+            "nvidia-nvswitch0: SXid (PCI:0000:c2:00.0): 20034, Fatal, Link 28 LTSSM Fault Up",
+            "sxid",
+            Severity.FATAL,
+        ),
+        (
+            "NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x62:0x40:2393)",
+            "nvidia_driver",
+            Severity.FATAL,
+        ),
+        (
+            "NVRM: API mismatch: the client has the version 550.54.14, but",
+            "nvidia_driver",
+            Severity.FATAL,
+        ),
+        ("NVRM: GPU at PCI:0000:3b:00 has fallen off the bus.", "gpu_lost", Severity.FATAL),
+        (
+            (
+                "amdgpu 0000:0c:00.0: amdgpu: socket: 4, die: 0 3 uncorrectable "
+                "hardware errors detected "
+                "in gfx block"
+            ),
+            "amdgpu_ras",
+            Severity.FATAL,
+        ),
+        (
+            "amdgpu 0000:0c:00.0: amdgpu: ring gfx_0.0.0 timeout, signaled seq=1",
+            "amdgpu_driver",
+            Severity.FATAL,
+        ),
+        ("EDAC MC0: 1 UE memory read error on CPU_SrcID#0", "edac", Severity.FATAL),
+        ("EDAC MC0: 3 CE memory read error on CPU_SrcID#0", "edac", Severity.WARN),
+        ("mce: [Hardware Error]: Machine check events logged", "mce", Severity.WARN),
+        (
+            "mlx5_core 0000:5e:00.0: poll_health:822:(pid 0): Fatal error 1 detected",
+            "nic_firmware",
+            Severity.FATAL,
+        ),
+        ("mlx5_core 0000:5e:00.0 ens1f0np0: Link down", "nic_link", Severity.WARN),
+        ("nvme nvme0: controller is down; will reset: CSTS=0xffffffff", "nvme", Severity.FATAL),
+        ("Out of memory: Killed process 123 (python) total-vm:1kB", "oom", Severity.WARN),
+        (
+            "INFO: task nvidia-smi:77 blocked for more than 120 seconds.",
+            "hung_task",
+            Severity.FATAL,
+        ),
+        ("BUG: unable to handle page fault for address: 0", "kernel_bug", Severity.FATAL),
+        ("DMAR: [DMA Read] Request device [3b:00.0] fault addr 0", "iommu_fault", Severity.WARN),
+    ],
+)
+def test_kinds_of_events(message, category, severity):
+    event = parse(f"[  100.000000] {message}\n").events[0]
+    assert (event.category, event.severity) == (category, severity)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "EDAC MC0: Giving out device to module i10nm_edac controller Intel_10nm Socket#0",
+        "mlx5_core 0000:3c:00.0: 504.112 Gb/s available PCIe bandwidth (32.0 GT/s PCIe x16 link)",
+        "nvidia-nvswitch0: open (major=510)",
+        "nvidia-nvlink: Nvlink Core is being initialized, major device number 511",
+        "mce: CPU supports 9 MCE banks",
+        "RAS: Correctable Errors collector initialized.",
+        "nvme nvme0: 64/0/0 default/read/poll queues",
+        "amdgpu 0000:0c:00.0: amdgpu: VRAM: 196592M 0x0000008000000000",
+        "systemd[1]: Starting Out-of-band thing",
+    ],
+)
+def test_harmless_messages_are_no_events(message):
+    log = parse(f"[  100.000000] {message}\n")
+    assert log.lines == 1
+    assert log.events == ()
+
+
+def test_an_unknown_message_of_level_err_is_kept():
+    event = parse("kern  :err   : [  1.0] something nobody knows\n").events[0]
+    assert event.category == "unclassified"
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "hello\nworld\n", "\x00\x00", "{}", "\xff\xfe\n"])
+def test_no_log_is_no_evidence(text):
+    with pytest.raises(NotUnderstoodError):
+        parse(text)
+
+
+def test_an_empty_journal_says_so():
+    log = parse("-- No entries --\n-- cursor: s=1;i=2\n")
+    assert log.events == ()
+    assert log.lines == 0
+    assert log.cursor == "s=1;i=2"
+
+
+def test_the_beginning_of_the_boot_is_recognised():
+    assert parse("[    0.000000] Linux version 6.8.0-45-generic\n[    1.0] x\n").from_boot
+    assert not parse("[  500.000000] x\n").from_boot
+
+
+def test_very_long_lines_are_counted():
+    assert parse("[ 1.0] " + "a" * 5000 + "\n").too_long == 1
+
+
+LOG = parse(
+    f"[Sun Feb 23 16:00:00 2025] {XID}\n"
+    f"2025-02-23T16:30:00+00:00 node01 kernel: {XID}\n"
+    f"Feb 23 16:10:00 node01 kernel: {XID}\n"
+    f"[  10.0] {XID}\n"
+    f"4,100,20000000,-;{XID}\n"
+    f"4,101,30000000,-;{XID}\n"
+)
+
+
+def lines(**window: object) -> list[int]:
+    return [event.line for event in since(LOG, **window)]
+
+
+def test_window_by_time_keeps_what_may_be_later():
+    assert lines(moment=MOMENT) == [2, 3, 4, 5, 6]
+    # In a zone two hours west of UTC, 16:00 local time is after 16:24 UTC.
+    west = timezone(timedelta(hours=-2))
+    assert lines(moment=MOMENT, zone=west) == [1, 2, 3, 4, 5, 6]
+
+
+def test_window_by_uptime_and_by_sequence():
+    assert lines(uptime_s=15) == [1, 2, 3, 5, 6]
+    assert lines(sequence=100) == [1, 2, 3, 4, 6]
+    assert lines() == [1, 2, 3, 4, 5, 6]
+
+
+def test_catalogue_is_whole():
+    xids, sxids = xid_catalogue(), sxid_catalogue()
+    assert len(xids) == 172
+    assert {48, 56, 57, 58, 62, 63, 64, 65, 68, 69, 73, 74, 79, 80, 81, 92, 119, 120} == {
+        code for code, entry in xids.items() if entry.azure_gate
+    }
+    for entry in (*xids.values(), *sxids.values()):
+        assert entry.name
+        assert entry.meaning
+        assert entry.source
+        assert entry.checked_on == "2026-11-29"
+        assert entry.severity is not Severity.UNKNOWN
+    assert all(entry.action for entry in xids.values() if entry.verified)
+    reset = {code for code, entry in xids.items() if entry.action in ("RESET_GPU", "RESTART_BM")}
+    assert all(xids[code].severity is Severity.FATAL for code in reset)
