@@ -28,6 +28,7 @@ class TrafficClass:
     """``vendor``, ``strict``, ``ets`` or ``unknown``."""
     bandwidth_percent: int | None
     priorities: tuple[int, ...]
+    """() where the tool shows none: ``-a`` lists classes without priorities too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ def _facts(draft: _Draft, trust: str | None) -> Qos:
     if mapped and len(draft.dscp) != DSCPS and not (headed and draft.dscp):
         raise NotUnderstoodError(f"mlnx_qos: the map has {len(draft.dscp)} of {DSCPS} DSCP values.")
     placed = {priority for _, priorities in draft.classes for priority in priorities}
-    if draft.classes and placed != set(range(PRIORITIES)):
+    if placed and placed != set(range(PRIORITIES)):
         raise NotUnderstoodError(
             f"mlnx_qos: the traffic classes have {len(placed)} of {PRIORITIES} priorities."
         )
