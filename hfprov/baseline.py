@@ -48,9 +48,12 @@ class Baseline:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of roles and values, not of origins: two files that say the same are the same."""
-        plain = {
-            "roles": self.roles,
-            "values": {name: value.value for name, value in sorted(self.values.items())},
+        """SHA-256 of roles and values, not of origins: two files that say the same are the same.
+
+        A secret counts as "there is one": from a digest of its value it could be guessed.
+        """
+        values = {
+            name: "(secret)" if one.secret else one.value for name, one in self.values.items()
         }
+        plain = {"roles": self.roles, "values": values}
         return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()

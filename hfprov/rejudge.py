@@ -23,6 +23,7 @@ class _Recorded(BaseModel):
 
     value: Any
     origin: str = ""
+    secret: bool = False
 
 
 class _Declared(BaseModel):
@@ -79,7 +80,10 @@ def rejudge(document: Mapping[str, Any]) -> HostVerdicts:
     except ValidationError as error:
         where = "; ".join(".".join(map(str, one["loc"])) for one in error.errors()[:5])
         raise UsageError(f"The evidence document is incomplete or wrong at: {where}.") from error
-    values = {name: Value(one.value, one.origin) for name, one in bundle.baseline.values.items()}
+    values = {
+        name: Value(one.value, one.origin, one.secret)
+        for name, one in bundle.baseline.values.items()
+    }
     baseline = Baseline(bundle.host, bundle.baseline.roles, values)
     observation = parse_answer(json.dumps(bundle.observation).encode())
     return HostVerdicts(

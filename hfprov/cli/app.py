@@ -7,11 +7,13 @@ import signal
 import sys
 from types import FrameType
 
-import click
 import typer
 
 from hfprov.cli import lab, nodes, records, reference
 from hfprov.errors import ExitCode, HfprovError
+
+# Typer carries a click of its own; its common base of usage errors is reached through this class.
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="hfprov",
@@ -36,13 +38,10 @@ def main() -> None:
     except HfprovError as error:
         _complain(error.message, error.hint)
         code = error.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
+    except _USAGE_ERROR as error:
+        error.show()  # type: ignore[attr-defined] # a ClickException, which has no public name
         code = ExitCode.USAGE
-    except click.ClickException as error:
-        error.show()
-        code = ExitCode.USAGE
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         _complain(
             "Interrupted. What was known until then is recorded.", "See it with 'hfprov show'."
         )
@@ -65,9 +64,9 @@ def _leave(code: int) -> None:
 def _complain(message: str, hint: str = "") -> None:
     from hfprov.evidence.text import clean
 
-    click.echo(f"hfprov: {clean(message)}", err=True)
+    typer.echo(f"hfprov: {clean(message)}", err=True)
     if hint:
-        click.echo(f"        {clean(hint)}", err=True)
+        typer.echo(f"        {clean(hint)}", err=True)
 
 
 def _terminate(_number: int, _frame: FrameType | None) -> None:

@@ -309,8 +309,8 @@ class Record:
 
 
 def _document(declared: Baseline, redactor: Redactor) -> str:
-    values = {
-        name: {"value": value.value, "origin": value.origin}
-        for name, value in declared.values.items()
-    }
+    values: dict[str, dict[str, Any]] = {}
+    for name, one in declared.values.items():
+        kept = {"value": None, "secret": True} if one.secret else {"value": one.value}
+        values[name] = {**kept, "origin": one.origin}
     return redactor.json({"roles": declared.roles, "values": values})
