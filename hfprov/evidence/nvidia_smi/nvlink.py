@@ -1,4 +1,4 @@
-"""``nvidia-smi nvlink -s``: the links of each GPU and their speed."""
+"""``nvidia-smi nvlink -s`` and ``-e``: the links of each GPU, their speed, their error counters."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hfprov.evidence.text import excerpt
 
 _GPU = re.compile(r"GPU (\d+): (.*?)(?: \(UUID: ([^)]*)\))?\s*")
 _LINK = re.compile(r"\s+Link (\d+)\s*:\s*(?:<?([0-9.]+) GB/s>?|(<?\s*[A-Za-z][A-Za-z /]*>?))\s*")
+_COUNTER = re.compile(r"\s+Link (\d+)\s*:\s*([A-Za-z][A-Za-z /()-]{0,60}?)\s*:\s*(\d{1,20})\s*")
 _INACTIVE = "inactive"
 
 
@@ -28,6 +29,8 @@ class NvlinkGpu:
     name: str
     uuid: str
     links: tuple[NvlinkLink, ...]
+    counters: tuple[tuple[int, str, int], ...] = ()
+    """(link, name, count) of ``nvlink -e``, the name as printed: ``Replay Errors``."""
     note: str = ""
     """What the tool says instead of links, for example that all are inactive."""
     incomplete: str = ""
@@ -43,31 +46,36 @@ class NvlinkStatus:
     incomplete: str = ""
 
 
+_Lines = tuple[re.Match[str], list[NvlinkLink], list[str], list[tuple[int, str, int]]]
+
+
 def parse_nvlink(text: str) -> NvlinkStatus:
     """Links by GPU.
 
     Raises NotUnderstoodError when a line is neither a GPU, a link nor a note about a GPU.
     """
-    gpus: list[tuple[re.Match[str], list[NvlinkLink], list[str]]] = []
+    gpus: list[_Lines] = []
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         started = _GPU.fullmatch(line.rstrip())
         if started:
-            gpus.append((started, [], []))
+            gpus.append((started, [], [], []))
             continue
         if not gpus:
             raise NotUnderstoodError(
                 f"Line {number} was expected to be 'GPU <index>: <name>', not '{excerpt(line)}'."
             )
-        link = _LINK.fullmatch(line)
-        if link:
+        link, counter = _LINK.fullmatch(line), _COUNTER.fullmatch(line)
+        if counter:
+            gpus[-1][3].append((int(counter[1][:9]), counter[2], int(counter[3])))
+        elif link:
             gpus[-1][1].append(_link(link))
         else:
             gpus[-1][2].append(line.strip()[:300])
     if not gpus:
         raise NotUnderstoodError("There is no 'GPU <index>: <name>' line.")
-    found = tuple(_gpu(started, links, notes) for started, links, notes in gpus)
+    found = tuple(_gpu(*lines) for lines in gpus)
     return NvlinkStatus(found, _why_incomplete(found))
 
 
@@ -80,18 +88,24 @@ def _link(match: re.Match[str]) -> NvlinkLink:
     return NvlinkLink(number, None, word)
 
 
-def _gpu(started: re.Match[str], links: list[NvlinkLink], notes: list[str]) -> NvlinkGpu:
+def _gpu(
+    started: re.Match[str],
+    links: list[NvlinkLink],
+    notes: list[str],
+    counters: list[tuple[int, str, int]],
+) -> NvlinkGpu:
     numbers = [link.link for link in links]
     why = ""
     if numbers != list(range(len(numbers))):
         why = "The links are not numbered without a gap."
-    elif not links and not notes:
+    elif not links and not notes and not counters:
         why = "Nothing is said of this GPU's links."
     return NvlinkGpu(
         index=int(started.group(1)[:9]),
         name=started.group(2).strip(),
         uuid=started.group(3) or "",
         links=tuple(links),
+        counters=tuple(counters),
         note="; ".join(notes),
         incomplete=why,
     )

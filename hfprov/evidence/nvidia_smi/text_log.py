@@ -20,7 +20,7 @@ _BANNER = re.compile(r"^=+NVSMI LOG=+\s*$")
 _GPU = re.compile(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$")
 _REPEATED = ("mig device", "processes", "accounted processes", "supported clocks")
 _LAST_KEYS: Mapping[str, tuple[str, ...]] = {
-    "retired pages": ("pending page blacklist", "pending page retirement"),
+    "retired pages": ("pending page blacklist", "pending page retirement", "pending"),
     "remapped rows": ("none", "remapping failure occurred"),
     "ecc mode": ("pending",),
     "bar1 memory usage": ("free",),

@@ -12,7 +12,7 @@ from hfprov.evidence.nvidia_smi.values import is_missing
 _RELATION = re.compile(
     r"X|SYS|NODE|PHB|PXB|PIX|SOC|PSB|NV[#\d]+|NV\d+L|C2C|OK|NS|CNS|GNS|TNS|DR|U|N/A"
 )
-_NODE = re.compile(r"(?:GPU|NIC|mlx|ibp|roce|rocep|irdma|hfi)[A-Za-z0-9_.-]*")
+_NODE = re.compile(r"[A-Za-z][\w.:-]*")
 _LEGEND = re.compile(r"\s*(NIC\d+)\s*:\s*(\S+)\s*")
 _CPUS = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
 
@@ -75,7 +75,7 @@ def _is_header(line: str) -> bool:
     return (
         bool(words)
         and words[0].startswith("GPU")
-        and "X" not in words
+        and not any(_RELATION.fullmatch(word) for word in words)
         and ("Affinity" in words or (len(words) > 1 and _NODE.fullmatch(words[1]) is not None))
     )
 

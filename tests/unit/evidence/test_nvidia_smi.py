@@ -394,6 +394,14 @@ def test_nvlink_whose_last_gpu_lacks_links_is_incomplete():
     assert "different numbers of links" in status.incomplete
 
 
+def test_nvlink_error_counters():
+    status = parse(
+        "GPU 0: NVIDIA H100 (UUID: GPU-1)\n\t Link 0: Replay Errors: 0\n\t Link 0: CRC Errors: 17\n"
+    )
+    assert status.gpus[0].counters == ((0, "Replay Errors", 0), (0, "CRC Errors", 17))
+    assert status.incomplete == ""
+
+
 TOPO = (
     "\t\x1b[4mGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n"
     "GPU0\t X \tNV18\tPIX\t0-47,96-143\t0\t\tN/A\n"
@@ -418,6 +426,14 @@ def test_topology():
 @pytest.mark.parametrize("lines", range(2, 12))
 def test_topology_that_is_cut_off_is_incomplete(lines):
     assert parse("\n".join(TOPO.split("\n")[:lines])).incomplete
+
+
+def test_topology_with_other_names_of_nics():
+    text = TOPO.replace("NIC0", "rdmap16s27").replace("  rdmap16s27: mlx5_0\n", "")
+    topology = parse(text)
+    assert topology.columns == ("GPU0", "GPU1", "rdmap16s27")
+    assert topology.relation("rdmap16s27", "GPU0") == "PIX"
+    assert topology.incomplete == ""
 
 
 def test_ecc_takes_the_worst_that_is_said():
