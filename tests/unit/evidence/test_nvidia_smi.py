@@ -320,6 +320,11 @@ def test_csv_with_lost_gpus():
     assert quiet.ecc.mode_current is None
 
 
+def test_whatever_csv_puts_in_brackets_is_an_error_unless_it_means_none():
+    report = parse("index, name, uuid\n0, [Some Error of Tomorrow], [N/A]\n")
+    assert [error.text for error in report.gpus[0].errors] == ["[Some Error of Tomorrow]"]
+
+
 def test_csv_without_units_reads_the_same():
     head = "index, memory.total [MiB], power.draw [W], clocks_event_reasons.active\n"
     with_units = parse(head + "0, 81559 MiB, 71.50 W, 0x0000000000000048\n").gpus[0]
@@ -446,6 +451,17 @@ def test_ecc_takes_the_worst_that_is_said():
     )
     assert facts.ecc.volatile.uncorrectable == 3
     assert facts.ecc.aggregate.uncorrectable is None
+
+
+def test_either_name_of_a_pending_retirement_counts():
+    for blacklist, retirement in (("Yes", "No"), ("No", "Yes")):
+        facts = gpu(
+            {
+                "retired_pages/pending_blacklist": blacklist,
+                "retired_pages/pending_retirement": retirement,
+            }
+        )
+        assert facts.retired_pages.pending is True
 
 
 def test_a_value_that_is_no_number_is_an_error_not_a_gap():
