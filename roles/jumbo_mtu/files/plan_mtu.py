@@ -16,7 +16,9 @@ IFUPDOWN = "ifupdown"
 NETWORK_MANAGER = "NetworkManager"
 NETPLAN = "netplan"
 INTERFACES = "/etc/network/interfaces"
-STANZA = re.compile(r"(iface|mapping|auto|allow-\S+|no-auto-down|no-scripts|source|source-directory)\s")
+STANZA = re.compile(
+    r"(iface|mapping|auto|allow-\S+|no-auto-down|no-scripts|source|source-directory)\s"
+)
 COMMAND = re.compile(r"\s*(pre-up|up|post-up|pre-down|down|post-down)\s+(.*\bmtu\b.*)$")
 OPTION = re.compile(r"\s*mtu\s+(\S+)\s*$")
 HAS_MTU_OPTION = {("inet", "static"), ("inet", "manual")}
@@ -224,7 +226,7 @@ def link_problems(link, mtu, asked, links):
         )  # fmt: skip
 
 
-def manager_problems(name, found, links):
+def manager_problems(name, found):
     """Why the MTU of an interface cannot be persisted."""
     if not found:
         yield "No network configuration that this role knows manages '%s'." % name
@@ -268,7 +270,7 @@ def main(asked):
             problems.append("'%s' %s: it is never changed." % (name, reasons[name]))
         found = managers(name, links[name]["ifindex"], files, nm_devices)
         problems.extend(link_problems(links[name], mtu, names, links))
-        problems.extend(manager_problems(name, found, links))
+        problems.extend(manager_problems(name, found))
         if NETWORKD in found:
             problems.extend(shared_problems(name, links, names))
             network = os.path.basename(network_file(links[name]["ifindex"]))

@@ -53,15 +53,21 @@ def is_settable(kind, soft, hard):
     return os.waitpid(child, 0)[1] == 0
 
 
+def is_within(wanted, most):
+    return most == UNLIMITED or (wanted != UNLIMITED and wanted <= most)
+
+
 def refusals(wanted):
     """Sentences on limits that cannot be set here; pam and systemd would pass over them quietly."""
+    # What is started anew descends from systemd: this session may have less, and get more.
+    first = process_limits(1)
     for name, (kind, unit, _, _, variable) in LIMITS.items():
         soft, hard = wanted[name]
+        most = first[name][1]
         # The hard limit of the stack is left as it is, so only the soft one must be settable.
-        most = resource.getrlimit(kind)[1]
         if name == "stack":
-            hard = most
-        if is_settable(kind, soft, hard):
+            hard = soft
+        if is_within(hard, most) or is_settable(kind, soft, hard):
             continue
         top = "unlimited" if most == UNLIMITED else most // unit
         yield (
@@ -108,16 +114,22 @@ def manager_differs(wanted):
 
 def process_differs(wanted, pid):
     try:
-        with open("/proc/%d/limits" % pid) as handle:
-            lines = handle.read().splitlines()
+        return differs(wanted, process_limits(pid))
     except OSError:
+        # It has ended meanwhile.
         return False
+
+
+def process_limits(pid):
+    """Limits (soft, hard) of a running process."""
+    with open("/proc/%d/limits" % pid) as handle:
+        lines = handle.read().splitlines()
     seen = {}
     for name, row in LIMITS.items():
         line = next(line for line in lines if line.startswith(row[2]))
         soft, hard = line[len(row[2]) :].split()[:2]
         seen[name] = (amount(soft), amount(hard))
-    return differs(wanted, seen)
+    return seen
 
 
 def removes_ipc():

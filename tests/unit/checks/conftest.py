@@ -1,0 +1,119 @@
+"""Recorded observations of healthy practice nodes, to be spoilt one thing at a time."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hfprov.baseline import Baseline, Value
+from hfprov.judge import find_check, judge
+from hfprov.reading import Observation
+from hfprov.verdict import Finding, Outcome
+
+HERE = Path(__file__).parent
+BASELINE = {
+    "limits_memlock_kib": "8192",
+    "limits_nofile": 16384,
+    "limits_nproc": "65536",
+    "limits_stack_kib": 8192,
+    "limits_services": ["ssh", "sshd", "containerd", "docker", "slurmd", "kubelet"],
+    "limits_restart_services": ["ssh", "sshd"],
+    "limits_remove_ipc": False,
+    "jumbo_mtu_interfaces": ["eth1"],
+    "jumbo_mtu_bytes": 9000,
+    "time_sync_servers": ["10.144.10.2"],
+    "time_sync_control_clock": False,
+    "time_sync_step_threshold_seconds": 1.0,
+    "time_sync_step_updates": 3,
+    "time_sync_max_offset_seconds": 0.01,
+}
+
+
+class Node:
+    """A node as it was observed, and as it is declared; both may be changed."""
+
+    def __init__(self, recorded: dict[str, Any]) -> None:
+        self.results = copy.deepcopy(recorded["results"])
+        self.values = dict(BASELINE)
+
+    def read(self, words: str) -> str:
+        """The one read whose id is, or else begins with, or else contains these words."""
+        if words in self.results:
+            return words
+        found = [name for name in self.results if name.startswith(words)]
+        found = found or [name for name in self.results if words in name]
+        assert len(found) == 1, (words, found)
+        return found[0]
+
+    def put(self, words: str, **changes: Any) -> None:
+        """Change the only result of a read."""
+        (result,) = self.results[self.read(words)]
+        result.update(changes)
+
+    def replace(self, words: str, old: str, new: str) -> None:
+        """Change the text of whichever results of a read have it."""
+        found = [one for one in self.results[self.read(words)] if old in one.get("text", "")]
+        assert found, f"nothing in '{words}' says '{old}'"
+        for result in found:
+            result["text"] = result["text"].replace(old, new)
+
+    def add(self, words: str, path: str, text: str, **changes: Any) -> None:
+        """Add a file to what a glob found."""
+        result = {"name": path, "status": "ok", "text": text, "mode": 0o644, "uid": 0, "gid": 0}
+        self.results[self.read(words)].append(result | changes)
+        self.results[self.read(words)].sort(key=lambda one: one["name"])
+
+    def named(self, words: str, path: str) -> dict[str, Any]:
+        """The result of one file of a glob."""
+        return next(one for one in self.results[self.read(words)] if one["name"] == path)
+
+    def remove(self, words: str, path: str) -> None:
+        """Take a file away from what a glob found."""
+        self.results[self.read(words)].remove(self.named(words, path))
+
+    def findings(self, check_id: str) -> list[Finding]:
+        """What one check finds, through the judge as in real life."""
+        baseline = self.baseline()
+        seen = Observation.from_json({"results": self.results})
+        found = [one.finding for one in judge(seen, baseline) if one.check == check_id]
+        assert found
+        return found
+
+    def baseline(self) -> Baseline:
+        roles = ("time_sync", "limits", "jumbo_mtu")
+        return Baseline("node", roles, {name: Value(v, "") for name, v in self.values.items()})
+
+    def bad(self, check_id: str) -> dict[str, Outcome]:
+        """Outcome by subject of what does not pass."""
+        return {
+            one.subject: one.outcome
+            for one in self.findings(check_id)
+            if one.outcome is not Outcome.PASS
+        }
+
+    def reads_of(self, check_id: str) -> list[str]:
+        """Ids of what a check reads and this node has."""
+        found = find_check(check_id)
+        assert found is not None
+        reads = [read.id for source in found.sources for read in source.reads(self.baseline())]
+        return [name for name in dict.fromkeys(reads) if self.results[name]]
+
+
+def load(name: str) -> Node:
+    return Node(json.loads((HERE / name).read_text(encoding="utf-8")))
+
+
+@pytest.fixture
+def networkd() -> Node:
+    """A healthy node whose data interface is systemd-networkd's."""
+    return load("node_networkd.json")
+
+
+@pytest.fixture
+def ifupdown() -> Node:
+    """A healthy node whose data interface is ifupdown's."""
+    return load("node_ifupdown.json")

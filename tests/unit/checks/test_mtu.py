@@ -1,0 +1,270 @@
+"""MTU: healthy nodes pass, a spoilt one fails by name, a hostile one never passes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.ifupdown import parse as parse_interfaces
+from hfprov.evidence.ip_link import Interface
+from hfprov.evidence.managed_links import default_devices
+from hfprov.evidence.networkd import Network, network_file, size
+from hfprov.evidence.systemd import Setting
+from hfprov.verdict import Outcome
+
+FAIL, UNKNOWN = Outcome.FAIL, Outcome.UNKNOWN
+CHECKS = ("mtu.live", "mtu.management", "mtu.persistent", "mtu.rivals", "mtu.files")
+LINKS = "run ip -j -d link show"
+ROUTE = "run ip -j -4 route show default"
+NETWORKS = "glob /etc/systemd/network/*.network"
+DROP_INS = "glob /etc/systemd/network/*.network.d/*.conf"
+OURS = "/etc/systemd/network/20-eth1.network.d/90-hfprov-mtu.conf"
+INTERFACES = "glob /etc/network/interfaces.d/*"
+ETH1 = "/etc/network/interfaces.d/eth1"
+UNITS = "run systemctl show --property=Id,LoadState,ActiveState,UnitFileState"
+NMCLI = "run nmcli"
+
+
+@pytest.fixture
+def link_of(networkd):
+    """Change what ip says of one interface."""
+
+    def change(name: str, **values) -> None:
+        links = json.loads(networkd.results[LINKS][0]["text"])
+        next(link for link in links if link.get("ifname") == name).update(values)
+        networkd.put(LINKS, text=json.dumps(links))
+
+    return change
+
+
+@pytest.mark.parametrize("stack", ["networkd", "ifupdown"])
+@pytest.mark.parametrize("check_id", CHECKS)
+def test_healthy_node_passes(request, stack, check_id):
+    assert request.getfixturevalue(stack).bad(check_id) == {}
+
+
+def test_live_mtu(networkd, link_of):
+    link_of("eth1", mtu=1500)
+    assert networkd.bad("mtu.live") == {"eth1": FAIL}
+
+
+@pytest.mark.parametrize("check_id", ["mtu.live", "mtu.persistent", "mtu.rivals"])
+def test_interface_that_is_not_there_fails(networkd, check_id):
+    networkd.values["jumbo_mtu_interfaces"] = ["eth1", "eth9"]
+    assert networkd.bad(check_id) == {"eth9": FAIL}
+
+
+@pytest.mark.parametrize("check_id", CHECKS)
+def test_no_declared_interface_is_unknown(networkd, check_id):
+    networkd.values["jumbo_mtu_interfaces"] = []
+    assert set(networkd.bad(check_id).values()) == {UNKNOWN}
+
+
+def test_default_route_makes_it_management(networkd):
+    networkd.put(ROUTE, text='[{"dst": "default", "gateway": "10.0.0.1", "dev": "eth1"}]')
+    assert networkd.bad("mtu.management") == {"eth1": FAIL}
+
+
+def test_default_route_over_a_vlan_or_a_bond_counts_for_what_is_below(networkd, link_of):
+    networkd.put(ROUTE, text='[{"dst": "default", "dev": "bond0"}]')
+    assert networkd.bad("mtu.management") == {}
+    link_of("eth1", master="bond0")
+    assert networkd.bad("mtu.management") == {"eth1": FAIL}
+    link_of("eth1", master=None)
+    networkd.put(ROUTE, text='[{"dst": "default", "dev": "eth0"}]')
+    link_of("eth0", link="eth1")
+    assert networkd.bad("mtu.management") == {"eth1": FAIL}
+
+
+def test_missing_drop_in(networkd):
+    networkd.remove(DROP_INS, OURS)
+    assert networkd.bad("mtu.files") == {OURS: FAIL}
+    assert networkd.bad("mtu.persistent") == {"eth1": FAIL}
+
+
+def test_other_value_and_added_line_in_the_drop_in(networkd):
+    networkd.replace(DROP_INS, "9000", "1500")
+    assert networkd.bad("mtu.persistent") == {"eth1": FAIL}
+    networkd.replace(DROP_INS, "1500", "9000\n[Network]\nDHCP=yes")
+    assert networkd.bad("mtu.persistent") == {}
+    assert networkd.bad("mtu.files") == {OURS: FAIL}
+
+
+def test_later_drop_in_wins(networkd):
+    path = "/etc/systemd/network/20-eth1.network.d/99-site.conf"
+    networkd.add(DROP_INS, path, "[Link]\nMTUBytes=1500\n")
+    assert networkd.bad("mtu.persistent") == {"eth1": FAIL}
+    assert networkd.bad("mtu.rivals") == {f"{path}:2": FAIL}
+
+
+def test_drop_in_of_an_interface_that_is_not_declared_is_left_over(networkd):
+    path = "/etc/systemd/network/10-eth0.network.d/90-hfprov-mtu.conf"
+    networkd.add(DROP_INS, path, "[Link]\nMTUBytes=9000\n")
+    assert networkd.bad("mtu.files") == {path: FAIL}
+
+
+@pytest.mark.parametrize(
+    ("match", "outcome"),
+    [
+        ("Name=eth1", FAIL),
+        ("Name=eth*", FAIL),
+        ("Name=!eth0", FAIL),
+        ("Type=ether", FAIL),
+        ("Name=eth0", None),
+        ("Name=!eth*", None),
+        ("Name=eth*\nType=wlan", None),
+        ("Driver=mlx5_core", UNKNOWN),
+        ("Driver=mlx5_core\nName=eth0", None),
+        ("", FAIL),
+    ],
+)
+def test_network_file_that_comes_first_takes_the_interface(networkd, match, outcome):
+    path = "/etc/systemd/network/05-site.network"
+    networkd.add(NETWORKS, path, f"[Match]\n{match}\n")
+    assert networkd.bad("mtu.rivals") == ({path: outcome} if outcome else {})
+
+
+def test_network_file_that_comes_later_does_not(networkd):
+    networkd.add(NETWORKS, "/etc/systemd/network/99-site.network", "[Match]\nName=eth1\n")
+    assert networkd.bad("mtu.rivals") == {}
+
+
+def test_file_in_use_that_is_gone(networkd):
+    networkd.remove(NETWORKS, "/etc/systemd/network/20-eth1.network")
+    assert networkd.bad("mtu.rivals") == {"eth1": FAIL}
+
+
+def test_service_that_does_not_start_at_boot(networkd):
+    networkd.replace(UNITS, "UnitFileState=enabled", "UnitFileState=disabled")
+    assert networkd.bad("mtu.rivals") == {"eth1": FAIL}
+
+
+def test_two_configurations_at_once(networkd):
+    text = "auto eth1\niface eth1 inet manual\n    mtu 9000\n"
+    networkd.put("file /etc/network/interfaces", status="ok", text=text, mode=0o644, uid=0, gid=0)
+    assert networkd.bad("mtu.rivals") == {"eth1": FAIL}
+
+
+def test_networkmanager_is_said_not_guessed(networkd):
+    networkd.put(NMCLI, status="ok", code=0, text="eth0:unmanaged\neth1:connected\n")
+    assert UNKNOWN in networkd.bad("mtu.persistent").values()
+    assert networkd.bad("mtu.rivals") == {"eth1": FAIL}
+    networkd.put(NMCLI, status="ok", code=8, text="")
+    assert networkd.bad("mtu.rivals") == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "persistent", "rivals"),
+    [
+        ("    mtu 9000\n", "", {"eth1": FAIL}, {}),
+        ("mtu 9000", "mtu 1500", {"eth1": FAIL}, {}),
+        ("mtu 9000", "mtu 9000\n    mtu 1500", {"eth1": FAIL}, {}),
+        ("mtu 9000", "post-up ip link set dev $IFACE mtu 9000", {}, {}),
+        ("mtu 9000", "mtu 9000\n    up ip l s eth1 mtu 9000", {"eth1": FAIL}, {f"{ETH1}:4": FAIL}),
+        ("auto eth1\n", "", {}, {"eth1": FAIL}),
+        ("auto eth1", "allow-hotplug eth1", {}, {}),
+        ("auto eth1", "auto /eth*", {}, {}),
+        ("mtu 9000", "# mtu 1500\n    mtu 9000", {}, {}),
+    ],
+)
+def test_ifupdown(ifupdown, old, new, persistent, rivals):
+    ifupdown.replace(INTERFACES, old, new)
+    assert ifupdown.bad("mtu.persistent") == persistent
+    assert ifupdown.bad("mtu.rivals") == rivals
+
+
+def test_file_of_ifupdown_that_others_may_write(ifupdown):
+    ifupdown.named(INTERFACES, ETH1)["mode"] = 0o666
+    assert ifupdown.bad("mtu.files") == {ETH1: FAIL}
+    ifupdown.named(INTERFACES, ETH1)["mode"] = 0o600
+    assert ifupdown.bad("mtu.files") == {}
+
+
+def test_include_that_was_not_read_is_unknown(ifupdown):
+    ifupdown.put("file /etc/network/interfaces", text="source /srv/network/*\n")
+    assert set(ifupdown.bad("mtu.persistent").values()) == {UNKNOWN}
+
+
+def test_interface_that_nothing_manages(networkd):
+    for result in networkd.results[networkd.read("glob /run/systemd/netif")]:
+        result["text"] = "ADMIN_STATE=unmanaged\n"
+    assert networkd.bad("mtu.persistent") == {"eth1": FAIL}
+    assert UNKNOWN in networkd.bad("mtu.files").values()
+
+
+HOSTILE = [
+    {"status": "timeout", "text": ""},
+    {"status": "denied", "text": ""},
+    {"truncated": True},
+]
+
+
+@pytest.mark.parametrize("check_id", CHECKS)
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda change: next(iter(change)))
+def test_without_whole_evidence_nothing_passes(networkd, check_id, hostile):
+    for name in networkd.reads_of(check_id):
+        if networkd.results[name][0]["status"] == "absent":
+            continue
+        spoilt = type(networkd)({"results": networkd.results})
+        for result in spoilt.results[name]:
+            result.update(hostile)
+        assert UNKNOWN in spoilt.bad(check_id).values(), name
+
+
+@pytest.mark.parametrize("text", ["", "[]", "\0", '[{"ifname": "eth1"', "[1]", '{"a": []}'])
+@pytest.mark.parametrize("check_id", CHECKS)
+def test_links_that_are_not_understood_do_not_pass(networkd, check_id, text):
+    networkd.put(LINKS, text=text)
+    assert not {Outcome.PASS} & {one.outcome for one in networkd.findings(check_id)}
+
+
+@pytest.mark.parametrize("text", ["{}", "default via 10.0.0.1", "[1]"])
+def test_routes_that_are_not_understood(text):
+    with pytest.raises(NotUnderstoodError):
+        default_devices(text)
+
+
+def test_routes_with_several_hops():
+    text = '[{"dst": "default", "nexthops": [{"dev": "eth0"}, {"dev": "eth1"}]}]'
+    assert default_devices(text) == {"eth0", "eth1"}
+    assert default_devices("") == frozenset()
+
+
+def test_state_of_a_link():
+    assert network_file("ADMIN_STATE=configured\nNETWORK_FILE=/a\n") == "/a"
+    assert network_file("ADMIN_STATE=unmanaged\nNETWORK_FILE=/a\n") == ""
+    with pytest.raises(NotUnderstoodError):
+        network_file("garbage")
+
+
+def test_match_by_address_in_any_spelling():
+    link = Interface("eth1", hardware_address="aa:bb:cc:dd:ee:ff")
+    one = Setting("Match", "MACAddress", "AA-BB-CC-DD-EE-FF", "f", 1)
+    assert Network("f", (one,)).matches(link) is True
+    assert Network("f", (one,)).matches(Interface("eth1")) is None
+
+
+@pytest.mark.parametrize(("text", "expected"), [("9000", 9000), ("9K", 9216), (" 1 M ", 1 << 20)])
+def test_sizes(text, expected):
+    assert size(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "nine", "-1", "9000B"])
+def test_sizes_that_are_not_understood(text):
+    with pytest.raises(NotUnderstoodError):
+        size(text)
+
+
+def test_stanzas_end_where_the_next_begins():
+    text = (
+        "auto lo eth1\niface eth1 inet static\n  address \\\n 10.0.0.1/24\niface eth2 inet dhcp\n"
+    )
+    stanzas, started, included = parse_interfaces({"f": text})
+    assert [(one.name, one.method, len(one.options)) for one in stanzas] == [
+        ("eth1", "static", 1),
+        ("eth2", "dhcp", 0),
+    ]
+    assert stanzas[0].options[0].value == "10.0.0.1/24"
+    assert (started, included) == (("lo", "eth1"), ())
