@@ -283,6 +283,12 @@ def test_perftest_failures_spoil_the_figures(line):
     assert perftest.parse(line).runs == ()
 
 
+def test_perftest_keeps_what_it_does_not_know_among_the_figures():
+    row = " 65536      5000             98.3              98.3              0.187500\n"
+    text = BANNER + BW_HEAD.format(u="Gb") + "the node caught fire\n" + row + RULE + "\n"
+    assert perftest.parse(text).warnings == ("the node caught fire",)
+
+
 def test_perftest_refuses_rows_of_different_tables_mixed():
     text = BANNER + BW_HEAD.format(u="Gb") + LAT_HEAD
     text += " 65536      5000             98.3              98.3              0.187500\n"
