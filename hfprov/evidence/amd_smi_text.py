@@ -109,7 +109,7 @@ def _unfinished(reader: _Reader) -> bool:
     return str(value).startswith("[") and not str(value).endswith("]")
 
 
-_VARYING = ("process_info", "fw_list", "retired", "pending", "un_res", "cache_info")
+_VARYING = ("process_info", "fw_list", "retired", "pending", "un_res")
 
 
 def _looks_whole(reader: _Reader) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence.text import clean, excerpt, is_missing, json_document, number
+from hfprov.evidence.text import clean, excerpt, is_missing, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,54 +57,53 @@ def numbered_lines(text: str, tool: str) -> list[tuple[int, str]]:
 
 
 _INDENT = re.compile(r"\n\s+")
+_JSON_START = re.compile(r"^[ \t]*(?:\{[ \t]*(?:$|\"|\})|\[[ \t]*(?:$|\{|\[|\]))", re.MULTILINE)
 
 
-def json_value(text: str) -> Any:
-    """The JSON document in a text; see :func:`hfprov.evidence.text.json_document`.
-
-    Indentation and empty lines are dropped first, which keeps the search for the document linear,
-    and numbers too long for Python are refused like any other document that is not understood.
-    """
-    compact = _INDENT.sub("\n", clean(text).strip())
-    try:
-        return json_document(compact)
-    except NotUnderstoodError:
-        raise
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise NotUnderstoodError(f"The JSON document cannot be read: {error}.") from error
+def looks_like_json(text: str) -> bool:
+    """Whether a (cleaned) text has a line that starts a JSON document."""
+    return _JSON_START.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedJson:
-    """A JSON object among other lines, which are what the tool printed around it."""
+    """A JSON document among other lines, which are what the tool printed around it."""
 
     document: Any
     before: tuple[str, ...]
     after: tuple[str, ...]
 
 
-_OBJECT = re.compile(r"^\{", re.MULTILINE)
-_MOST_STARTS = 20
-
-
 def embedded_json(text: str) -> EmbeddedJson:
-    """The one whole JSON object that begins at the start of a line, and the lines around it.
+    """The one whole JSON document that begins at the start of a line, and the lines around it.
 
-    Raises NotUnderstoodError when there is none, when it is cut off, or when there are several.
+    Only the first line that looks like the start of a document counts: the last element of a list
+    that was cut off is whole too, and is not the document. Raises NotUnderstoodError when there is
+    none, when it is cut off or not valid, or when another one follows it.
     """
+    # Indentation and empty lines go first: they carry nothing, and searching stays linear.
     compact = _INDENT.sub("\n", clean(text).strip())
-    decoder = json.JSONDecoder()
-    reason = "no line begins with '{'"
-    for start in [match.start() for match in _OBJECT.finditer(compact)][:_MOST_STARTS]:
-        try:
-            document, end = decoder.raw_decode(compact, start)
-        except (ValueError, RecursionError, MemoryError) as error:
-            reason = str(error)
-            continue
-        if _OBJECT.search(compact, end):
-            raise NotUnderstoodError("There are several JSON documents in the output.")
-        return EmbeddedJson(document, _lines(compact[:start]), _lines(compact[end:]))
-    raise NotUnderstoodError(f"There is no whole JSON object in the output: {reason}.")
+    start = _JSON_START.search(compact)
+    if start is None:
+        raise NotUnderstoodError("There is no JSON document in the output.")
+    try:
+        document, end = json.JSONDecoder().raw_decode(compact, start.start())
+    except (ValueError, RecursionError, MemoryError) as error:
+        # Numbers too long for Python are a plain ValueError, endless nesting a RecursionError.
+        raise NotUnderstoodError(
+            f"The JSON document in the output is not whole or not valid: {error}."
+        ) from error
+    if _JSON_START.search(compact, end):
+        raise NotUnderstoodError("There are several JSON documents in the output.")
+    return EmbeddedJson(document, _lines(compact[: start.start()]), _lines(compact[end:]))
+
+
+def json_value(text: str) -> Any:
+    """The JSON document in a text, with lines before it passed over and none after it."""
+    found = embedded_json(text)
+    if found.after:
+        raise NotUnderstoodError(f"Text follows the JSON document: {said(found.after[0])}.")
+    return found.document
 
 
 _MOST_LINES = 200
@@ -296,11 +295,3 @@ def documentation_json(text: str) -> tuple[Any, bool]:
         return json_value(text), not shortened
     except NotUnderstoodError:
         raise failed from None
-
-
-def looks_like_json(text: str) -> bool:
-    """Whether a (cleaned) text has a line that starts a JSON document."""
-    return _JSON_START.search(text) is not None
-
-
-_JSON_START = re.compile(r"^[ \t]*(?:\{[ \t]*(?:$|\"|\})|\[[ \t]*(?:$|\{|\]))", re.MULTILINE)

@@ -38,7 +38,7 @@ _INFO = re.compile(r"\bNCCL (?:INFO|TRACE|VERSION)\b")
 class _Log:
     rows: list[Row] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
-    columns: list[str] | None = None
+    columns: _Columns | None = None
     headers: int = 0
     averages: list[float] = field(default_factory=list)
     bounds: list[int] = field(default_factory=list)
@@ -108,9 +108,7 @@ def _comment(log: _Log, at: int, line: str) -> None:
         log.ranks.append(_rank(rank))
     elif table := _TABLE.match(line):
         log.headers += 1
-        log.columns = table["columns"].split()
-        if not {"busbw", "algbw"} <= set(log.columns):
-            raise not_understood(TOOL, at, line, "the columns 'algbw' and 'busbw'")
+        log.columns = _columns(at, line, table["columns"].split())
     elif parameters := _PARAMETERS.match(line):
         log.parameters.update(dict(_PAIR.findall(f"nThread{parameters['pairs']}")))
     elif bounds := _BOUNDS.match(line):
@@ -154,41 +152,51 @@ def _foreign(log: _Log, line: str) -> None:
         log.errors.append(excerpt(line, 300))
 
 
-_MEASURES = 4
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The header of a table: columns before the measured ones, and those of one half."""
+
+    leading: tuple[str, ...]
+    measured: tuple[str, ...]
+    dated: bool
+
+
 _TIMES = ("time", "cputime")
+
+
+def _columns(at: int, line: str, names: list[str]) -> _Columns:
+    dated = "timestamp" in names
+    names = [name for name in names if name != "timestamp"]
+    starts = [n for n, name in enumerate(names) if name in _TIMES]
+    if len(starts) == 2:
+        first, second = names[starts[0] : starts[1]], names[starts[1] :]
+        if first == second and {"busbw", "algbw"} <= set(first):
+            return _Columns(tuple(names[: starts[0]]), tuple(first), dated)
+    raise not_understood(TOOL, at, line, "the same columns out-of-place and in-place")
 
 
 def _row(log: _Log, at: int, line: str) -> Row:
     if log.columns is None:
         raise not_understood(TOOL, at, line, "the header of the table before its rows")
-    first = next((n for n, name in enumerate(log.columns) if name in _TIMES), len(log.columns))
-    leading, columns = log.columns[:first], log.columns[first:]
-    dated = "timestamp" in columns
-    columns = [name for name in columns if name != "timestamp"]
+    measured = log.columns.measured
+    half = len(measured)
     cells = line.split()
-    size, count, kind = integer(cells[0]), integer(cells[1]), cells[2]
-    rest = cells[3:-2] if dated else cells[3:]
-    half = len(columns) // 2
-    missing = 0
-    if len(rest) < len(columns):  # a trace replay has only the in-place half
-        missing = half
-    lead = rest[: len(rest) - len(columns) + missing]
-    values = rest[len(lead) :]
-    if len(values) + missing != len(columns) or len(lead) > len(leading):
-        raise not_understood(TOOL, at, line, f"{len(columns)} measured columns as in the header")
+    rest = cells[3:-2] if log.columns.dated else cells[3:]
+    halves = 2 if len(rest) >= 2 * half else 1  # a trace replay has only the in-place half
+    lead, values = rest[: len(rest) - halves * half], rest[len(rest) - halves * half :]
+    if len(values) != halves * half or len(lead) > len(log.columns.leading):
+        raise not_understood(TOOL, at, line, f"{2 * half} measured columns as in the header")
     try:
-        halves = [
-            _measure(values[start : start + half], columns[:half])
-            for start in range(0, len(values), half)
-        ]
-        redop, root = _lead(lead, leading)
+        in_place = _measure(values[-half:], measured)
+        out_of_place = _measure(values[:half], measured) if halves == 2 else None
+        redop, root = _lead(lead, log.columns.leading)
+        size, count = integer(cells[0]), integer(cells[1])
     except NotUnderstoodError:
         raise not_understood(TOOL, at, line, "numbers in the measured columns") from None
-    first_half = halves[0] if not missing else None
-    return Row(size, count, kind, redop, root, first_half, halves[-1])
+    return Row(size, count, cells[2], redop, root, out_of_place, in_place)
 
 
-def _lead(cells: list[str], names: list[str]) -> tuple[str | None, int | None]:
+def _lead(cells: list[str], names: tuple[str, ...]) -> tuple[str | None, int | None]:
     """Reduction and root; old releases leave out the columns that a collective does not have."""
     redop = root = None
     for cell in cells:
@@ -199,7 +207,7 @@ def _lead(cells: list[str], names: list[str]) -> tuple[str | None, int | None]:
     return redop, root
 
 
-def _measure(cells: list[str], names: list[str]) -> Measure:
+def _measure(cells: list[str], names: tuple[str, ...]) -> Measure:
     values = {
         name: None if cell == "N/A" else number(cell)
         for name, cell in zip(names, cells, strict=True)

@@ -65,7 +65,7 @@ class NpuSmi:
     driver_version: str | None = None
     chips: tuple[Chip, ...] = ()
     processes: tuple[Process, ...] | None = None
-    """None: the output has no process table, so it does not say that nothing runs."""
+    """None: the output does not say of every NPU what runs on it."""
     details: tuple[Details, ...] = ()
     names: tuple[ChipName, ...] = ()
     complete: bool = True
@@ -125,6 +125,8 @@ class _Table:
     chips: list[Chip] = field(default_factory=list)
     processes: list[Process] | None = None
     upper: list[str] | None = None
+    listed: set[int] = field(default_factory=set)
+    """NPUs that the process table has a word about."""
 
     def row(self, number: int, line: str) -> None:
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
@@ -132,7 +134,7 @@ class _Table:
             if "Process id" in line:
                 self.processes = []
         elif self.processes is not None:
-            _add_process(self.processes, number, line, cells)
+            self.process(number, line, cells)
         elif len(cells) != 3:
             raise not_understood(TOOL, number, line, "a chip row with three cells")
         elif self.upper is None:
@@ -140,6 +142,19 @@ class _Table:
         else:
             self.chips.append(_chip(self.upper, cells, number, has_hbm=self.has_hbm))
             self.upper = None
+
+    def process(self, number: int, line: str, cells: list[str]) -> None:
+        if idle := _IDLE.match(cells[0]):
+            self.listed |= {int(idle[1])} if idle[1] else {chip.npu for chip in self.chips}
+            return
+        process = _process(number, line, cells)
+        self.listed.add(process.npu)
+        if self.processes is not None:
+            self.processes.append(process)
+
+    @property
+    def every_npu_listed(self) -> bool:
+        return bool(self.chips) and {chip.npu for chip in self.chips} <= self.listed
 
 
 def _from_table(text: str, version: re.Match[str]) -> NpuSmi:
@@ -155,7 +170,7 @@ def _from_table(text: str, version: re.Match[str]) -> NpuSmi:
     if table.upper is not None or not table.chips:
         raise NotUnderstoodError(f"The table of '{TOOL}' has no whole chip: it is cut off.")
     closed = _BORDER.match(last) is not None
-    listed = None if table.processes is None else tuple(table.processes)
+    listed = tuple(table.processes or ()) if table.every_npu_listed else None
     return NpuSmi(
         version=version["tool"],
         driver_version=version["driver"],
@@ -216,13 +231,12 @@ def _pair(read: Fields, name: str, text: str) -> tuple[int | None, int | None]:
         return None, None
 
 
-def _add_process(processes: list[Process], number: int, line: str, cells: list[str]) -> None:
-    if cells[0].lower().startswith("no running process"):
-        return
+_IDLE = re.compile(r"No running process(?:es)? found(?: in NPU ([0-9]{1,9}))?", re.IGNORECASE)
+
+
+def _process(number: int, line: str, cells: list[str]) -> Process:
     where = cells[0].split()
     if len(cells) != 4 or len(where) != 2:
         raise not_understood(TOOL, number, line, "a process row with four cells")
     memory = None if cells[3] in ("NA", "N/A", "-", "") else integer(cells[3])
-    processes.append(
-        Process(integer(where[0]), integer(where[1]), integer(cells[1]), cells[2], memory)
-    )
+    return Process(integer(where[0]), integer(where[1]), integer(cells[1]), cells[2], memory)

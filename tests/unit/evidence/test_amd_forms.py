@@ -151,6 +151,15 @@ def test_truncated_json_is_refused():
             amd_smi.parse(text[:end])
 
 
+def test_the_last_element_of_a_cut_list_is_not_the_document():
+    gpus = ",\n".join(f'{{\n"gpu": {n},\n"power": {{\n"socket_power": 1\n}}\n}}' for n in range(3))
+    lines = f"[\n{gpus}\n]\n".splitlines(keepends=True)
+    assert len(amd_smi.parse("".join(lines)).gpus) == 3
+    for end in range(1, len(lines)):
+        with pytest.raises(NotUnderstoodError):
+            amd_smi.parse("".join(lines[:end]))
+
+
 @pytest.mark.parametrize(
     ("said", "kind"),
     [

@@ -51,6 +51,20 @@ def test_no_prefix_of_a_node_with_an_alarm_looks_whole_and_well():
     assert whole_and_well == []
 
 
+def test_an_npu_that_the_process_table_does_not_name_leaves_processes_unknown():
+    idle = "| No running processes found in NPU 0 "
+    assert idle in INFO
+    other = npu_smi.parse(INFO.replace(idle, "| No running processes found in NPU 1 "))
+    assert other.processes is None
+    assert not other.complete
+    busy = npu_smi.parse(
+        INFO.replace(
+            idle, "| 0       1                 | 4711          | python3                  | 512 |"
+        )
+    )
+    assert [(process.chip, process.pid) for process in busy.processes] == [(1, 4711)]
+
+
 def test_an_old_release_without_a_process_table_is_whole():
     table = INFO[: INFO.index("| NPU     Chip ")].removesuffix(BORDER)
     assert not npu_smi.parse(table).complete

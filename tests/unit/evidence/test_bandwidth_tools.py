@@ -113,6 +113,11 @@ def test_runs_without_a_result_are_typed_failures(said, kind):
     assert nccl_tests.parse(said).kind is kind
 
 
+def test_a_header_with_unlike_halves_is_refused():
+    with pytest.raises(NotUnderstoodError, match="the same columns"):
+        nccl_tests.parse(NCCL.replace("busbw  #wrong     time", "busbw     time"))
+
+
 def test_a_table_without_rows_is_refused():
     with pytest.raises(NotUnderstoodError, match="no row"):
         nccl_tests.parse(NCCL[: NCCL.index("        1024 ")])
