@@ -90,13 +90,19 @@ def _reader(text: str) -> Callable[[str], NvidiaSmiFacts] | None:
 
 def _with(said: Said, facts: NvidiaSmiFacts) -> NvidiaSmiFacts:
     """The facts, with what sentences around them say."""
-    if not isinstance(facts, (GpuReport, GpuSeries, GpuList)):
-        if said.failure is not None:
-            return said.failure
-        return facts
-    incomplete = facts.incomplete
+    reason = ""
     if said.stopped:
-        incomplete = incomplete or "nvidia-smi says that it stopped early because of errors."
+        reason = "nvidia-smi says that it stopped early because of errors."
     if said.failure is not None:
-        incomplete = incomplete or f"nvidia-smi says: {said.failure.message}"
-    return replace(facts, errors=(*facts.errors, *said.errors), incomplete=incomplete)
+        reason = reason or f"nvidia-smi says: {said.failure.message}"
+    if isinstance(facts, (GpuReport, GpuSeries, GpuList)):
+        return replace(
+            facts, errors=(*facts.errors, *said.errors), incomplete=facts.incomplete or reason
+        )
+    if said.failure is not None:
+        return said.failure
+    if isinstance(facts, (NvidiaSmiFailure, QueryFields, Versions)):
+        return facts
+    if said.errors:
+        reason = reason or f"nvidia-smi says: {said.errors[0].message}"
+    return replace(facts, incomplete=facts.incomplete or reason)

@@ -29,6 +29,8 @@ class ProcessList:
 
     processes: tuple[GpuProcess, ...]
     errors: tuple[FieldError, ...] = ()
+    incomplete: str = ""
+    """What nvidia-smi says of GPUs that it could not ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class AccountedProcesses:
     """``--query-accounted-apps``."""
 
     processes: tuple[AccountedProcess, ...]
+    incomplete: str = ""
+    """What nvidia-smi says of GPUs that it could not ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,8 @@ class RetiredPageList:
     causes: tuple[str, ...] = ()
     """Causes for which the tool printed a row, pages or not."""
     errors: tuple[FieldError, ...] = ()
+    incomplete: str = ""
+    """What nvidia-smi says of GPUs that it could not ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,8 @@ class UnnamedRows:
     uuids: tuple[str, ...] = ()
     errors: tuple[FieldError, ...] = ()
     """Error markers, by row and column: ``row 2, column 5``."""
+    incomplete: str = ""
+    """What nvidia-smi says of GPUs that it could not ask."""
 
 
 CsvFacts = GpuReport | GpuSeries | ProcessList | AccountedProcesses | RetiredPageList | UnnamedRows

@@ -62,7 +62,7 @@ TABLE_GOOD = """\
 """
 TABLE_CRASHED = """\
 |   {index}  ERR!                           On  |   00000000:{bus}:00.0 ERR! |                ERR! |
-|ERR!  ERR! ERR!             ERR! / ERR! |  Unable to get memory  | ERR!            ERR! |
+|ERR!  ERR! ERR!             ERR! / ERR! |       0MiB /  81559MiB |    ERR!      Default |
 |                                         |                        |                 ERR! |
 +-----------------------------------------+------------------------+----------------------+
 """
@@ -218,6 +218,30 @@ def test_lines_around_the_xml_are_kept():
     assert report.errors[0].pci_address == "0000:02:00.0"
     assert report.notices == ("Some note of a wrapper",)
     assert len(report.gpus) == 2
+
+
+LOST = "Unable to determine the device handle for GPU3: 0000:5F:00.0: Unknown Error\n"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "0, 00000000:01:00.0, NVIDIA A40\n1, 00000000:02:00.0, NVIDIA A40\n",
+        "pid, process_name, used_gpu_memory [MiB]\n",
+        "retired_pages.address, retired_pages.cause\n",
+        "gpu_uuid, pid, gpu_utilization [%]\n",
+        "GPU 0: NVIDIA H100 (UUID: GPU-1)\n\t Link 0: 26.562 GB/s\n",
+        "# gpu    pwr\n# Idx      W\n    0     97\n",
+        "\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t0-1\t0\n\nLegend:\n  X    = Self\n",
+        "index, uuid\n0, GPU-1\n",
+        "GPU 0: NVIDIA H100 (UUID: GPU-1)\n",
+    ],
+)
+@pytest.mark.parametrize("before", [True, False])
+def test_a_gpu_that_does_not_answer_is_seen_in_every_form(rest, before):
+    facts = parse(LOST + rest if before else rest + LOST)
+    seen = [error.pci_address for error in getattr(facts, "errors", ())]
+    assert "0000:5f:00.0" in seen or "GPU3: 0000:5F:00.0" in facts.incomplete
 
 
 def test_a_gpu_that_cannot_be_opened_is_an_error_of_the_report():
