@@ -57,11 +57,9 @@ def test_an_npu_that_the_process_table_does_not_name_leaves_processes_unknown():
     other = npu_smi.parse(INFO.replace(idle, "| No running processes found in NPU 1 "))
     assert other.processes is None
     assert not other.complete
-    busy = npu_smi.parse(
-        INFO.replace(
-            idle, "| 0       1                 | 4711          | python3                  | 512 |"
-        )
-    )
+    (line,) = [line for line in INFO.splitlines() if line.startswith(idle)]
+    row = "| 0       1                 | 4711          | python3                  | 512 |"
+    busy = npu_smi.parse(INFO.replace(line, row))
     assert [(process.chip, process.pid) for process in busy.processes] == [(1, 4711)]
 
 
