@@ -68,6 +68,19 @@ def test_spoilt_text_fails(ifupdown, check_id, words, old, new, subject):
     assert ifupdown.bad(check_id)[subject] is FAIL
 
 
+def test_hard_limit_counts_as_the_soft_one_does(ifupdown):
+    line = "Max open files            16384                16384 "
+    ifupdown.replace("file /proc/self/limits", line, "Max open files 16384 524288 ")
+    assert ifupdown.bad("limits.session") == {"nofile": FAIL}
+
+
+def test_what_is_missing_or_added_is_quoted(ifupdown):
+    ifupdown.replace(LIMITS_D, "root - nofile 16384", "root - core 0")
+    finding = next(one for one in ifupdown.findings("limits.pam.file") if one.outcome is FAIL)
+    assert "Missing: 'root - nofile 16384'." in finding.observed
+    assert "Unexpected: 'root - core 0'." in finding.observed
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
