@@ -19,7 +19,9 @@ _STATUS = re.compile(
     r"(Pass|Fail|Warn|Skip|Not Run)(?:\s*-\s*(?:All|(GPU|CPU|Switch)e?s?:\s*([\d,\s]+)))?",
     re.IGNORECASE,
 )
-_ENTITY = re.compile(r"(GPU|CPU|Switch|NvSwitch)\s?(\d+):\s*([A-Za-z ]+)", re.IGNORECASE)
+_ENTITY = re.compile(
+    r"(GPU|CPU|Switch|NvSwitch)\s?(\d+):\s*(Pass|Fail|Warn|Skip|Not Run)", re.IGNORECASE
+)
 _MESSAGE = re.compile(r"(Error|Warning|Info)(?::\s*(GPU|CPU|Switch)\s?(\d+))?", re.IGNORECASE)
 _WORDS = re.compile(r"(\w+)[ \t]{2,}(Pass|Fail|Warn|Skip|Not Run)\b[ \t]*(.*)", re.IGNORECASE)
 _CHUNK = 45
@@ -27,8 +29,8 @@ _RIGHT = 48
 _MOST_MESSAGES = 100
 _HEADLINES = ("Successfully ran diagnostic",)
 LOOKS_LIKE = re.compile(
-    r"^[+|]-----  (?:Deployment|Metadata|Integration|Hardware|Stress)|^\| Diagnostic +\| Result"
-    r"|^\|.{27}\| (?:Pass|Fail|Skip|Warn)\b",
+    r"^[ \t]*[+|]-----  (?:Deployment|Metadata|Integration|Hardware|Stress)|^[ \t]*\| Diagnostic +\| Result"
+    r"|^[ \t]*\|.{27}\| (?:Pass|Fail|Skip|Warn)\b",
     re.MULTILINE,
 )
 SUMMARY = re.compile(r"^\w+[ \t]{2,}(?:Pass|Fail|Warn|Skip)\b", re.MULTILINE)
@@ -104,7 +106,10 @@ def _row(line: str, category: str, meta: dict[str, str], tests: list[_Test]) -> 
         tests[-1].statuses.extend(_statuses(chunk))
     elif not tests:
         raise NotUnderstoodError(f"'{line[:80]}' continues nothing.")
-    elif not tests[-1].texts and (found := _statuses(chunk, strict=True)):
+    elif (found := _statuses(chunk, strict=True)) and (
+        not tests[-1].texts or _ENTITY.fullmatch(chunk.strip())
+    ):
+        # DCGM 4 names the devices after the warnings of the test as a whole.
         tests[-1].statuses.extend(found)
     elif tests[-1].texts:
         tests[-1].texts[-1][3].append(_chunk(right))
@@ -145,6 +150,7 @@ def _results(test: _Test) -> list[DiagResult]:
         failed = any(kind == "error" for kind, *_ in texts)
         statuses = [("Fail" if failed else "no result", "", None)]
     several = any(number is not None for _, _, number in statuses)
+    summed = several and any(number is None for _, _, number in statuses)
     return [
         DiagResult(
             test=test.name,
@@ -156,7 +162,7 @@ def _results(test: _Test) -> list[DiagResult]:
             messages=tuple(
                 DiagMessage(text)
                 for kind, whom, which, text in texts
-                if kind != "info" and _about(whom, which, text, number)
+                if kind != "info" and _about(whom, which, text, number, summed=summed)
             ),
             info=tuple(text for kind, *_, text in texts if kind == "info"),
             summary=several and number is None,
@@ -165,14 +171,18 @@ def _results(test: _Test) -> list[DiagResult]:
     ]
 
 
-def _about(whom: str, which: int | None, text: str, number: int | None) -> bool:
-    """Whether a message is about the device of a result; those that name none are about all."""
+def _about(whom: str, which: int | None, text: str, number: int | None, *, summed: bool) -> bool:
+    """Whether a message is about the device of a result.
+
+    One that names no device is about the test as a whole: it goes with the result that sums up,
+    or with each when there is none.
+    """
     if number is None:
         return True
     if not whom:
         named = re.match(r"GPU (\d+)\b", text)
         which = _number(named.group(1)) if named else None
-    return which is None or which == number
+    return not summed if which is None else which == number
 
 
 def _why_incomplete(lines: Sequence[str]) -> str:

@@ -42,7 +42,7 @@ NvidiaSmiFacts = (
 _MARKS: tuple[tuple[re.Pattern[str], Callable[[str], NvidiaSmiFacts]], ...] = (
     (re.compile(r"<(?:\?xml|!DOCTYPE|nvidia_smi_log)"), parse_xml),
     (re.compile(r"^=+NVSMI LOG=+[ \t]*$", re.MULTILINE), parse_text),
-    (re.compile(r"^\|\s*NVIDIA-SMI[ \t]+\S", re.MULTILINE), parse_table),
+    (re.compile(r"^[ \t]*\|[ \t]*NVIDIA-SMI[ \t]+\S", re.MULTILINE), parse_table),
     (HELP, parse_help),
     (re.compile(r"^#[ \t]*(?:Date[ \t]+Time[ \t]+)?gpu\b", re.MULTILINE), parse_monitor),
     (VERSION, parse_versions),

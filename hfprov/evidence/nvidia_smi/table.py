@@ -32,7 +32,7 @@ def parse_table(text: str) -> GpuReport:
 
     Raises NotUnderstoodError when the head is missing or a GPU's lines are not as expected.
     """
-    lines = [line.rstrip() for line in text.split("\n")]
+    lines = [line.strip() for line in text.split("\n")]
     start = next((i for i, line in enumerate(lines) if _TITLE.match(line.strip())), None)
     if start is None:
         raise NotUnderstoodError("There is no '| NVIDIA-SMI <version>' line.")

@@ -207,6 +207,43 @@ def test_table_of_dcgm_4_names_the_gpu():
     assert passed[0].messages == ()
 
 
+def test_table_of_dcgm_4_whose_test_failed_although_its_gpus_passed():
+    text = DCGM4_TABLE.replace(
+        """\
+| memory                    | Fail                                           |
+|                           | GPU0: Pass                                     |
+|                           | GPU1: Fail                                     |
+| Warning: GPU1             | A memory error was found. Run a field diagnos  |
+|                           | tic.                                           |
+""",
+        """\
+| pcie                      | Fail                                           |
+| Warning                   | There was an internal error during the test:   |
+|                           | 'A child process (152) exited with non-zero s  |
+|                           | tatus 1'                                       |
+| Warning                   | Another one.                                   |
+|                           | GPU0: Pass                                     |
+|                           | GPU1: Pass                                     |
+""",
+    )
+    report = parse(text)
+    assert report.overall is DiagStatus.FAIL
+    (failed,) = report.failed
+    assert (failed.test, failed.summary) == ("pcie", True)
+    assert [message.text for message in failed.messages] == [
+        (
+            "There was an internal error during the test: "
+            "'A child process (152) exited with non-zero status 1'"
+        ),
+        "Another one.",
+    ]
+    gpus = [one for one in report.results if one.test == "pcie" and one.entity_id is not None]
+    assert [(one.entity_id, one.status, one.messages) for one in gpus] == [
+        (0, DiagStatus.PASS, ()),
+        (1, DiagStatus.PASS, ()),
+    ]
+
+
 @pytest.mark.parametrize("lines", range(1, 17))
 def test_a_table_that_is_cut_off_never_passes(lines):
     text = "\n".join(DCGM4_TABLE.split("\n")[:lines])

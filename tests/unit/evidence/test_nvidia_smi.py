@@ -308,6 +308,16 @@ def test_table_with_a_crashed_gpu_still_has_the_others():
     assert crashed.temperature.gpu_c is None
 
 
+def test_table_with_a_warning_after_it_and_indented_by_someone():
+    text = TABLE_HEAD + TABLE_GOOD.format(index=0, bus="19") + TABLE_END
+    text += "WARNING: infoROM is corrupted at gpu 0000:19:00.0\n"
+    for report in (parse(text), parse("\n".join("    " + line for line in text.split("\n")))):
+        assert report.incomplete == ""
+        assert report.errors[0].kind == "inforom_corrupted"
+        assert report.errors[0].pci_address == "0000:19:00.0"
+        assert not report.gpus[0].errors
+
+
 def test_table_that_ends_after_a_gpu_is_incomplete():
     text = TABLE_HEAD + TABLE_GOOD.format(index=0, bus="19")
     assert "list of processes" in parse(text).incomplete
