@@ -29,7 +29,8 @@ _RIGHT = 48
 _MOST_MESSAGES = 100
 _HEADLINES = ("Successfully ran diagnostic",)
 LOOKS_LIKE = re.compile(
-    r"^[ \t]*[+|]-----  (?:Deployment|Metadata|Integration|Hardware|Stress)|^[ \t]*\| Diagnostic +\| Result"
+    r"^[ \t]*[+|]-----  (?:Deployment|Metadata|Integration|Hardware|Stress)"
+    r"|^[ \t]*\| Diagnostic +\| Result"
     r"|^[ \t]*\|.{27}\| (?:Pass|Fail|Skip|Warn)\b",
     re.MULTILINE,
 )
