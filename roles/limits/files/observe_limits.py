@@ -53,6 +53,14 @@ def is_settable(kind, soft, hard):
     return os.waitpid(child, 0)[1] == 0
 
 
+def misnamed(asked):
+    """Sentences on service names that would be passed over without a word."""
+    for variable in ("services", "restart_services"):
+        for name in asked[variable]:
+            if name.endswith(".service"):
+                yield "Write '%s' in 'limits_%s' without '.service'." % (name, variable)
+
+
 def is_within(wanted, most):
     return most == UNLIMITED or (wanted != UNLIMITED and wanted <= most)
 
@@ -157,7 +165,7 @@ def main(asked):
     ]
     directories = sorted({os.path.dirname(path) for path in asked["files"] + drop_ins})
     return {
-        "problems": list(refusals(wanted)),
+        "problems": [*misnamed(asked), *refusals(wanted)],
         "drop_ins": drop_ins,
         "missing_directories": [path for path in directories if not os.path.isdir(path)],
         "reload_needed": manager_differs(wanted)
