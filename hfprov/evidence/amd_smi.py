@@ -1,8 +1,9 @@
 """AMD GPUs as ``amd-smi`` reports them.
 
 Read forms: ``list``, ``static``, ``metric``, ``monitor``, ``topology``, ``xgmi``, ``process``,
-``bad-pages``, ``firmware``, ``version`` and the default screen; text, ``--json`` (a bare list, or
-an object with ``gpu_data``) and ``--csv``; ROCm 5.7 to 7. All GPU forms give the same facts.
+``bad-pages``, ``firmware``, ``partition``, ``version`` and the default screen; text, ``--json``
+(a bare list, or an object with ``gpu_data``) and ``--csv``; ROCm 5.7 to 7. All GPU forms give the
+same facts.
 """
 
 from __future__ import annotations
@@ -211,6 +212,7 @@ def _screen_versions(text: str) -> Versions | None:
 _FORMS: tuple[tuple[Callable[[str], object], Callable[[str], AmdSmi | ToolFailure]], ...] = (
     (looks_like_json, _from_json),
     (forms.is_screen, _from_screen),
+    (tables.is_partition, lambda text: AmdSmi(gpus=_gpus(tables.read_partition(text)))),
     (tables.is_matrix, _from_matrices),
     (_DEVICE_LINE.search, _from_indented),
     (tables.is_monitor, _from_monitor),

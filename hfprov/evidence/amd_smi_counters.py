@@ -174,6 +174,8 @@ def processes(read: Fields) -> tuple[facts.Process, ...] | None:
     for prefix in prefixes:
         said = read.values.get(prefix)
         if said is not None:
+            if is_missing(str(said)):
+                return None
             if _NO_PROCESSES not in str(said).lower():
                 read.error(prefix, str(said))
             continue
@@ -219,6 +221,8 @@ def firmware(read: Fields) -> tuple[facts.Firmware, ...] | None:
     if not _any(read, "fw_list", "ucode"):
         return None
     prefixes = [m["prefix"] for path in read.values if (m := _FIRMWARE.match(path))]
+    if not prefixes:
+        return None
     return tuple(
         facts.Firmware(
             str(read.raw(f"{prefix}.fw_id", f"{prefix}.ucode_name")),

@@ -47,7 +47,10 @@ def is_monitor(text: str) -> bool:
 
 def read_monitor(text: str) -> tuple[list[Device], bool]:
     """One device per row, and whether nothing was visibly left out."""
-    before = text[: _MONITOR.search(text).start()].count("\n")  # type: ignore[union-attr] # is_monitor said so
+    header_line = _MONITOR.search(text)
+    if header_line is None:
+        raise NotUnderstoodError(f"There is no monitor table in the output of '{TOOL}'.")
+    before = text.count("\n", 0, header_line.start())
     lines = text.split("\n")
     header = lines[before].split()
     devices: list[Device] = []
@@ -100,6 +103,45 @@ def _read_processes(lines: list[str], start: int, devices: list[Device]) -> None
         prefix = f"process_list.{number}.process_info"
         owner.leaves |= {f"{prefix}.name": cells[1], f"{prefix}.pid": cells[2]}
         owner.leaves[f"{prefix}.vram_mem"] = cells[5]
+
+
+_PARTITION = re.compile(r"^CURRENT_PARTITION:[ \t]*$", re.MULTILINE)
+_PARTITION_COLUMNS = {
+    "GPU_ID": "", "MEMORY": "partition.memory_partition",
+    "ACCELERATOR_TYPE": "partition.accelerator_partition", "PARTITION_ID": "partition_id",
+}  # fmt: skip
+
+
+def is_partition(text: str) -> bool:
+    """Whether there is the first table of ``amd-smi partition``."""
+    return _PARTITION.search(text) is not None
+
+
+def read_partition(text: str) -> list[Device]:
+    """GPUs with their current partition; the tables of possible ones are passed over."""
+    title = _PARTITION.search(text)
+    at = text.count("\n", 0, title.end()) + 1 if title else 0
+    lines = text.split("\n")[at:]
+    header = _WIDE_GAP.split(lines[0].strip()) if lines else []
+    if header[:2] != ["GPU_ID", "MEMORY"]:
+        raise not_understood(TOOL, at + 1, lines[0] if lines else "", "'GPU_ID  MEMORY ...'")
+    devices = []
+    for number, line in enumerate(lines[1:], start=at + 2):
+        if not line.strip():
+            break
+        cells = _WIDE_GAP.split(line.strip())
+        if len(cells) != len(header):
+            raise not_understood(TOOL, number, line, f"{len(header)} columns as in the header")
+        row = dict(zip(header, cells, strict=True))
+        leaves = {
+            path: row[name]
+            for name, path in _PARTITION_COLUMNS.items()
+            if path and name in row and "," not in row[name]  # "0,1,2": several partitions
+        }
+        devices.append(Device("gpu", integer(row["GPU_ID"]), leaves))
+    if not devices:
+        raise NotUnderstoodError(f"The partition table of '{TOOL}' has no rows.")
+    return devices
 
 
 _TITLE = re.compile(r"^(?P<title>[A-Z][A-Z /-]* TABLE|XGMI LINK STATUS):[ \t]*$", re.MULTILINE)

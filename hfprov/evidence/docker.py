@@ -89,7 +89,7 @@ def parse(text: str) -> DockerInfo | DaemonConfig | ToolFailure:
     failure = find_failure(text, _FAILURES)
     if failure is not None:
         return failure
-    if "server" in values or "server:" in text.lower().split():
+    if "server" in values and not any(path.startswith("server.") for path in values):
         return ToolFailure(FailureKind.OTHER, "The 'Server' section of 'docker info' is empty.")
     if warnings:
         return DockerInfo(warnings=tuple(warnings))

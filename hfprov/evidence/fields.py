@@ -9,14 +9,13 @@ that the other devices are still known.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence.text import clean, excerpt, is_missing, number
+from hfprov.evidence.text import clean, excerpt, is_missing, json_decoder, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def embedded_json(text: str) -> EmbeddedJson:
     if start is None:
         raise NotUnderstoodError("There is no JSON document in the output.")
     try:
-        document, end = json.JSONDecoder().raw_decode(compact, start.start())
+        document, end = json_decoder().raw_decode(compact, start.start())
     except (ValueError, RecursionError, MemoryError) as error:
         # Numbers too long for Python are a plain ValueError, endless nesting a RecursionError.
         raise NotUnderstoodError(

@@ -16,7 +16,11 @@ from hfprov.evidence.nccl_tests_facts import FAILURES, TOOL, Measure, NcclTests,
 from hfprov.evidence.nccl_tests_json import from_json
 from hfprov.evidence.text import clean, excerpt, number
 
-_PREFIX = re.compile(r"(?:\[[0-9]+,[0-9]+\]<std(?:out|err|diag)>: ?|\[[0-9]+\]:? |[0-9]{1,6}: )")
+# mpirun --tag-output, srun --label, and host names as pdsh puts them before each line.
+_PREFIX = re.compile(
+    r"(?:\[[^\]\s]{1,80}\]<std(?:out|err|diag)>: ?|\[[0-9]+\]:? | *[0-9]{1,6}: "
+    r"|[A-Za-z0-9_.-]{1,64}: (?=#| *[0-9]+ +[0-9]+ +[a-z]))"
+)
 _RANK = re.compile(
     r"# +Rank +(?P<rank>[0-9]{1,9})(?: +Group +(?P<group>[0-9]{1,9}))? +Pid +(?P<pid>[0-9]{1,12})"
     r" +on +(?P<host>\S+) +device +(?P<device>[0-9]{1,6}) +\[(?P<bdf>[0-9a-fA-Fx:.]+)\]"

@@ -144,6 +144,23 @@ def test_firmware_text_and_version_line():
     assert facts.gpus == ()
 
 
+def test_partition_table():
+    first, second = amd_smi.parse(sample("amd-smi__partition.txt")).gpus
+    assert (first.partition.compute, first.partition.memory) == ("SPX", "NPS1")
+    assert (second.partition.compute, second.partition.memory) == ("CPX", "NPS4")
+    assert (first.identity.partition_id, second.identity.partition_id) == (0, None)
+    assert first.errors == second.errors == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "processes"),
+    [("PROCESS_INFO: No running processes detected", ()), ("PROCESS_INFO: N/A", None)],
+)
+def test_no_processes_and_no_answer_are_not_the_same(line, processes):
+    (gpu,) = amd_smi.parse(f"GPU: 0\n    {line}\n").gpus
+    assert gpu.processes == processes
+
+
 def test_truncated_json_is_refused():
     text = sample("amd-smi__static.json")
     for end in range(0, len(text) - 3, 97):
@@ -216,6 +233,9 @@ def test_rocm_smi_concise_table_with_an_error_marker():
     assert second.junction_c is None
     assert second.errors[0].text == "ERR"
     assert second.average_power_w == 131
+    assert facts.complete
+    text = sample("rocm-smi__concise.txt")
+    assert not rocm_smi.parse(text[: text.rindex("===== End")]).complete
 
 
 def test_rocm_smi_csv():

@@ -80,7 +80,10 @@ def test_a_row_that_is_cut_is_refused():
         nccl_tests.parse(cut)
 
 
-@pytest.mark.parametrize("prefix", ["[1,0]<stdout>:", "[1,0]<stdout>: ", "0: ", "12: "])
+PREFIXES = ("[1,0]<stdout>:", "[prterun-h-1@1,0]<stdout>: ", "0: ", " 12: ", "node01: ")
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
 def test_prefixes_of_launchers_change_nothing(prefix):
     prefixed = "".join(f"{prefix}{line}" for line in NCCL.splitlines(keepends=True))
     assert nccl_tests.parse(prefixed) == nccl_tests.parse(NCCL)
@@ -151,6 +154,7 @@ def test_json_report():
     [
         ('"count":0,"okay":"true"', '"count":3,"okay":"false"', True, False),
         ('"okay":"unchecked"', '"okay":"false"', True, False),
+        ('"count":0,"okay":"true"', '"count":0,"okay":"false"', True, False),
         ('"errors":[]', '"errors":["unhandled system error"]', False, True),
         (',"average_bus_bandwidth":{"bandwidth":0.065,"okay":"unchecked"}', "", False, None),
     ],
