@@ -9,7 +9,7 @@ from types import FrameType
 
 import typer
 
-from hfprov.cli import lab, nodes, records, reference
+from hfprov.cli import lab, nodes, records, reference, reports
 from hfprov.errors import ExitCode, HfprovError
 
 # Typer carries a click of its own; its common base of usage errors is reached through this class.
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 nodes.register(app)
 records.register(app)
+reports.register(app)
 reference.register(app)
 app.add_typer(lab.app, name="lab")
 

@@ -1,0 +1,142 @@
+"""The command that hands the record on: ``hfprov report``, in five formats."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from hfprov.cli.options import DbOption, open_record
+from hfprov.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hfprov.report.content import Content
+    from hfprov.report.overview import Overview
+
+
+class Format(StrEnum):
+    HTML = "html"
+    MARKDOWN = "markdown"
+    JUNIT = "junit"
+    CSV = "csv"
+    PROMETHEUS = "prometheus"
+
+
+_SUFFIXES = {
+    ".html": Format.HTML,
+    ".htm": Format.HTML,
+    ".md": Format.MARKDOWN,
+    ".xml": Format.JUNIT,
+    ".csv": Format.CSV,
+    ".prom": Format.PROMETHEUS,
+}
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(report)
+
+
+def report(
+    run: Annotated[
+        str,
+        typer.Argument(
+            help="A run: its id, the beginning or end of it, 'last', or 'fleet' for what was "
+            "judged last of every host."
+        ),
+    ] = "last",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write to this file; without it, or '-', to stdout."),
+    ] = None,
+    kind: Annotated[
+        Format | None,
+        typer.Option("--format", "-f", help="Default: by the file's name; else html."),
+    ] = None,
+    fleet: Annotated[bool, typer.Option("--fleet", help="The same as RUN 'fleet'.")] = False,
+    db: DbOption = None,
+) -> int:
+    """Write a report of a run or of the whole fleet, to be read by people or other programs."""
+    from datetime import UTC, datetime
+
+    from hfprov.report.content import FLEET, Content
+
+    if fleet and run not in {"last", FLEET}:
+        raise UsageError(f"'--fleet' and run '{run}' are two different reports.", hint="Ask twice.")
+    target = None if output is None or str(output) == "-" else output
+    chosen = kind or _format_of(target)
+    if target is None and chosen is Format.HTML and sys.stdout.isatty():
+        raise UsageError("An HTML page is not for a terminal.", hint="Add '-o report.html'.")
+    with open_record(db, create=False) as record:
+        content = Content(record, FLEET if fleet else run, datetime.now(UTC))
+        if target is None:
+            found = _write(chosen, content, _stdout())
+        else:
+            with _replacing(target) as out:
+                found = _write(chosen, content, out)
+    if target is not None:
+        typer.echo(f"{found.headline}. The report is in '{target}'.", err=True)
+    return int(ExitCode.GOOD if found.rows else ExitCode.NOTHING)
+
+
+def _format_of(target: Path | None) -> Format:
+    if target is None or not target.suffix:
+        return Format.HTML
+    try:
+        return _SUFFIXES[target.suffix.lower()]
+    except KeyError:
+        raise UsageError(
+            f"The format of '{target}' does not follow from its name.",
+            hint=f"Add '--format' with one of: {', '.join(Format)}.",
+        ) from None
+
+
+def _write(kind: Format, content: Content, out: TextIO) -> Overview:
+    from hfprov.report.csv_export import write_csv
+    from hfprov.report.html_page import write_html
+    from hfprov.report.junit import write_junit
+    from hfprov.report.markdown import write_markdown
+    from hfprov.report.prometheus import write_prometheus
+
+    writers = {
+        Format.HTML: write_html,
+        Format.MARKDOWN: write_markdown,
+        Format.JUNIT: write_junit,
+        Format.CSV: write_csv,
+        Format.PROMETHEUS: write_prometheus,
+    }
+    return writers[kind](content, out)
+
+
+def _stdout() -> TextIO:
+    """Standard output in UTF-8, whatever the locale: a report says in its head what it is in."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    return sys.stdout
+
+
+@contextlib.contextmanager
+def _replacing(target: Path) -> Iterator[TextIO]:
+    """A file that takes the target's place when it is whole: nobody ever reads half a report."""
+    real = Path(os.path.realpath(target))
+    beside = real.with_name(f".{real.name}.{secrets.token_hex(4)}")
+    try:
+        if real.exists() and not stat.S_ISREG(real.stat().st_mode):
+            with real.open("w", encoding="utf-8", newline="") as out:  # a device or a pipe
+                yield out
+            return
+        with beside.open("x", encoding="utf-8", newline="") as out:
+            yield out
+        beside.replace(real)
+    except OSError as error:
+        raise UsageError(f"'{target}' cannot be written: {error.strerror}.") from error
+    finally:
+        beside.unlink(missing_ok=True)
