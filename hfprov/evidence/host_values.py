@@ -7,20 +7,18 @@ and costs Python quadratic time to read.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence.text import clean, excerpt
+from hfprov.evidence.text import clean, excerpt, json_document
 
 _MAX_BITS = 128
 _WHOLE = re.compile(r"[-+]?[0-9]{1,39}")
 _HEX = re.compile(r"(?:0[xX])?([0-9a-fA-F]{1,32})")
 _DECIMAL = re.compile(r"[-+]?[0-9]{1,39}(?:\.[0-9]{0,39})?")
-_BLANK_LINES = re.compile(r"\n\s+")
 _FAILURES = re.compile(
     r"permission denied|operation not permitted|no such (?:file|device)|not found|cannot |can't "
     r"|could ?n[o']t |failed|failure|unable to|error|segmentation fault|denied|must be root"
@@ -148,41 +146,17 @@ def bad_line(tool: str, line_number: int, line: str, expected: str) -> NotUnders
 
 
 def json_value(text: str, tool: str) -> Any:
-    """The JSON document that a text is, with lines before it (warnings) passed over.
+    """The JSON document that a text is; see :func:`hfprov.evidence.text.json_document`.
 
-    Raises NotUnderstoodError when there is none, when it is cut off, when text follows it, and
-    for numbers of absurd length.
+    A refusal names the tool; a text without any document is quoted as what the tool said.
     """
-    plain = _BLANK_LINES.sub("\n", "\n" + clean(text)).lstrip()
-    start = 0
-    if plain[:1] not in ("{", "["):
-        found = [at for at in (plain.find("\n{"), plain.find("\n[")) if at >= 0]
-        if not found:
-            raise unknown_form(tool, plain, "a JSON document")
-        start = min(found)
     try:
-        return json.loads(
-            plain[start:], parse_constant=_no_constant, object_pairs_hook=_without_contradiction
-        )
-    except (ValueError, RecursionError) as error:
-        reason = excerpt(str(error), 120)
-        raise NotUnderstoodError(
-            f"The JSON document of {tool} is not whole or not valid: {reason}."
-        ) from None
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _without_contradiction(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; the last of two equal keys would win silently and could hide a fault."""
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found and found[key] != value:
-            raise ValueError(f"the key '{excerpt(key, 40)}' comes twice with different values")
-        found[key] = value
-    return found
+        return json_document(text)
+    except NotUnderstoodError as error:
+        plain = clean(text).lstrip()
+        if not re.search(r"^[ \t]*[\[{]", plain, re.MULTILINE):
+            raise unknown_form(tool, plain, "a JSON document") from None
+        raise NotUnderstoodError(f"{tool}: {error.message}") from None
 
 
 def mapping(value: Any, what: str) -> dict[str, Any]:

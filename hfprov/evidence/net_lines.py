@@ -6,25 +6,19 @@ turn into another number; JSON is read with the path of each value, so that a me
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence.text import clean, excerpt
+from hfprov.evidence.text import Pairs, clean, excerpt, json_document
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,20}")
 _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _DECIMAL = re.compile(
     r"[-+]?(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][-+]?[0-9]{1,2})?"
 )
-_JSON_START = re.compile(r"^[ \t]*[\[{]", re.MULTILINE)
-_BLANK_RUNS = re.compile(r"\n[ \t\n]*\n")
-_BRACKET = re.compile(r"[\[\]{}]")
-_MOST_STARTS = 20
-_MOST_DEPTH = 100
 
 
 def lines_of(text: str) -> list[str]:
@@ -91,57 +85,17 @@ def value_or_none(text: str) -> str | None:
     return None if text.lower() in ("", "n/a", "na", "none", "(null)", "not set") else text
 
 
-Pairs = list[tuple[str, Any]]
-
-
 def starts_like_json(text: str) -> bool:
     """Whether the first thing printed opens a JSON document."""
     return clean(text).lstrip()[:1] in ("[", "{")
 
 
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"'{name}' is not a JSON number")
+def json_value(text: str, *, pairs: Callable[[Pairs], Any] = dict) -> Any:
+    """The one JSON document in a text; see :func:`hfprov.evidence.text.json_document`.
 
-
-def _too_deep(text: str) -> bool:
-    """Whether brackets nest deeper than any tool's output. Brackets in texts count too."""
-    depth = 0
-    for match in _BRACKET.finditer(text):
-        depth += 1 if match.group() in "[{" else -1
-        if depth > _MOST_DEPTH:
-            return True
-    return False
-
-
-def json_value(text: str, *, pairs: Callable[[Pairs], Any] | None = None) -> Any:
-    """The one JSON document in a text; lines before it (warnings, banners) are passed over.
-
-    ``pairs`` sees the members of each object, repeated keys included. Raises NotUnderstoodError
-    when there is no document, when it is cut off, holds a number that nothing can hold (``NaN``,
-    thousands of digits), or is followed by anything but white space.
+    The last of repeated keys wins unless ``pairs`` says otherwise: iproute2 repeats some.
     """
-    text = _BLANK_RUNS.sub("\n", clean(text))
-    if _too_deep(text):
-        raise NotUnderstoodError(f"The JSON document nests deeper than {_MOST_DEPTH} levels.")
-    decoder = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=pairs)
-    problem = ""
-    for count, match in enumerate(_JSON_START.finditer(text)):
-        if count == _MOST_STARTS:
-            break
-        try:
-            document, end = decoder.raw_decode(text, match.end() - 1)
-        except (ValueError, RecursionError) as error:
-            problem = problem or excerpt(str(error))
-            continue
-        rest = text[end:].strip()
-        if not rest:
-            return document
-        problem = problem or f"text follows it: '{excerpt(rest)}'"
-    if not problem:
-        raise NotUnderstoodError("There is no JSON document in the output.")
-    raise NotUnderstoodError(
-        f"The JSON document in the output is not whole or not valid: {problem}."
-    )
+    return json_document(text, pairs=pairs)
 
 
 class Node:

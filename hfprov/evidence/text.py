@@ -7,9 +7,11 @@ harmless; they never guess. A parser that cannot say raises NotUnderstoodError w
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 from hfprov.errors import NotUnderstoodError
@@ -36,34 +38,87 @@ def clean(text: str) -> str:
     return _CONTROLS.sub("", text)
 
 
-def json_document(text: str) -> Any:
+Pairs = list[tuple[str, Any]]
+
+_JSON_START = re.compile(r"^[ \t]*[\[{]", re.MULTILINE)
+_BRACKET = re.compile(r"[\[\]{}]")
+_MOST_STARTS = 20
+_DEEPEST = 100
+
+
+def json_document(text: str, *, pairs: Callable[[Pairs], Any] | None = None) -> Any:
     """The JSON document in a text, with lines before it (warnings, banners) passed over.
 
-    Raises NotUnderstoodError when there is none, when it is cut off, or when something other than
-    white space follows it: half a document is no document.
+    ``pairs`` is as for :func:`json_decoder`. Raises NotUnderstoodError when there is no document,
+    when it is cut off, when something other than white space follows it (half a document is no
+    document), when it nests deeper than any tool's, and for what the decoder refuses.
     """
     text = clean(text)
-    starts = [match.start() for match in re.finditer(r"^\s*[\[{]", text, re.MULTILINE)]
-    if not starts:
+    if _too_deep(text):
+        raise NotUnderstoodError(f"The JSON document nests deeper than {_DEEPEST} levels.")
+    decoder = json_decoder(pairs)
+    problem = ""
+    for match in itertools.islice(_JSON_START.finditer(text), _MOST_STARTS):
+        start = match.end() - 1
+        document, end, failure = _decoded(decoder, text, start)
+        if not failure and not text[end:].strip():
+            return document
+        problem = problem or failure or f"text follows it: '{excerpt(text[end:].strip(), 60)}'"
+        # Only a banner goes wrong in its first line ("[1] 2345"). What goes wrong further down is a
+        # damaged document or a second one, and the last element of a cut one may well be whole.
+        if "\n" in text[start:end] or (not failure and text[end:].lstrip(" \t")[:1] == "\n"):
+            break
+    if not problem:
         raise NotUnderstoodError("There is no JSON document in the output.")
-    decoder = json.JSONDecoder()
-    first_error = ""
-    for start in starts[:20]:
-        begin = start + len(text[start:]) - len(text[start:].lstrip())
-        try:
-            document, end = decoder.raw_decode(text, begin)
-        except (json.JSONDecodeError, RecursionError) as error:
-            first_error = first_error or str(error)
-            continue
-        rest = text[end:].strip()
-        if rest:
-            continue_at = rest.splitlines()[0][:60]
-            first_error = first_error or f"text follows it: '{continue_at}'"
-            continue
-        return document
     raise NotUnderstoodError(
-        f"The JSON document in the output is not whole or not valid: {first_error}."
+        f"The JSON document in the output is not whole or not valid: {problem}."
     )
+
+
+def _decoded(decoder: json.JSONDecoder, text: str, start: int) -> tuple[Any, int, str]:
+    """The document at a position and where it ends; or what is wrong with it, and where."""
+    try:
+        return *decoder.raw_decode(text, start), ""
+    except json.JSONDecodeError as error:
+        return None, error.pos, excerpt(str(error), 120)
+    except (ValueError, RecursionError, MemoryError) as error:
+        return None, len(text), excerpt(str(error), 120)
+
+
+def json_decoder(pairs: Callable[[Pairs], Any] | None = None) -> json.JSONDecoder:
+    """A decoder that refuses (ValueError) what is not JSON: ``NaN``, ``Infinity``.
+
+    ``pairs`` makes an object of its members, repeated keys included; without it, a key that comes
+    twice with different values is refused, because the last one would win and could hide a fault.
+    A number of thousands of digits is a ValueError too, but no JSONDecodeError.
+    """
+    return json.JSONDecoder(
+        parse_constant=_refuse_constant, object_pairs_hook=pairs or without_contradiction
+    )
+
+
+def without_contradiction(pairs: Pairs) -> dict[str, Any]:
+    """An object of its members. Raises ValueError for a key with two different values."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found and found[key] != value:
+            raise ValueError(f"the key '{excerpt(key, 40)}' comes twice with different values")
+        found[key] = value
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"'{name}' is not a JSON number")
+
+
+def _too_deep(text: str) -> bool:
+    """Whether brackets nest deeper than any tool's output. Brackets in texts count too."""
+    depth = 0
+    for match in _BRACKET.finditer(text):
+        depth += 1 if match.group() in "[{" else -1
+        if depth > _DEEPEST:
+            return True
+    return False
 
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
