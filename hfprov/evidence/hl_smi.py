@@ -115,7 +115,8 @@ def _from_table(text: str) -> HlSmi:
             raise not_understood(TOOL, number, line, "the first row of an AIP")
     if upper is not None:
         raise NotUnderstoodError(f"The table of '{TOOL}' ends inside an AIP.")
-    whole = bool(aips) and processes is not None and _CLOSED.match(last) is not None
+    # Only the process table at the very end is closed by "+====+".
+    whole = bool(aips) and _CLOSED.match(last) is not None
     return HlSmi(
         version=_first(_TOOL_VERSION, text),
         driver_version=_first(_DRIVER, text),
