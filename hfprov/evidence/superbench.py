@@ -6,14 +6,13 @@ cut off are refused, and benchmarks that returned an error are listed.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.fields import mapping
-from hfprov.evidence.text import clean, excerpt
+from hfprov.evidence.text import clean, excerpt, json_decoder
 
 TOOL = "superbench"
 
@@ -58,7 +57,7 @@ _RETURN_CODE = "return_code"
 
 def _node(at: int, line: str) -> NodeResult:
     try:
-        document = json.loads(line)
+        document = json_decoder().decode(line)
     except (ValueError, RecursionError) as error:
         raise NotUnderstoodError(
             f"Line {at} of the summary of '{TOOL}' is not whole JSON: {excerpt(str(error))}."
