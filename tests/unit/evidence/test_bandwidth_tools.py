@@ -308,7 +308,8 @@ def test_superbench_summary():
     "text",
     ["", "\n\n", "{}", '{"node": "a"}', '{"node": "", "m": 1}', '{"m": 1}', "[1]", "null",
      '{"node": "a", "m": 1}\n{"node": "b", "m"', '{"node": "a", "m": 1}\n{"node": "a", "m": 1}',
-     '{"node": "a", "m": NaN}', '{"node": "a", "m": 1, "m": 2}', '{"node": "a", "m": "1"}', '{"node": "a", "m": true}'],
+     '{"node": "a", "m": NaN}', '{"node": "a", "m": 1, "m": 2}',
+     '{"node": "a", "m": "1"}', '{"node": "a", "m": true}'],
 )  # fmt: skip
 def test_superbench_summary_that_is_empty_or_cut_is_refused(text):
     with pytest.raises(NotUnderstoodError):
