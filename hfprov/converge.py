@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,6 +55,8 @@ class Report:
     after: dict[str, HostVerdicts] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     """By host: why it is not at its baseline now."""
+    busy: set[str] = field(default_factory=set)
+    """Those of the failed hosts that another orchestrator is working on."""
     not_attempted: tuple[str, ...] = ()
     stopped: str = ""
     """Why the rollout stopped early, or ``""``."""
@@ -109,11 +111,13 @@ def converge(
 ) -> Report:
     """Carry out a plan, wave by wave, within the disruption budget.
 
-    Hosts that another orchestrator holds are left alone and reported. On KeyboardInterrupt the
-    running plays are stopped, what is known is recorded, and the interrupt goes on to the caller.
+    Hosts that another orchestrator holds are left alone and reported; they say nothing about the
+    change, so they do not count against the budget. On KeyboardInterrupt the running plays are
+    stopped, what is known is recorded, and the interrupt goes on to the caller.
     """
     report = Report()
     attempted: set[str] = set()
+    canary = True
     for number, hosts in enumerate(todo.waves, start=1):
         progress.on_wave(number, hosts)
         free = _locked(hosts, log, report)
@@ -132,7 +136,9 @@ def converge(
         finally:
             log.release(free)
         _collect_failures(free, todo, report, log)
-        report.stopped = budget.exceeded(report.failed, canary=number == 1)
+        tried = {host: why for host, why in report.failed.items() if host not in report.busy}
+        report.stopped = budget.exceeded(tried, canary=canary)
+        canary = canary and not free
         if report.stopped and number < len(todo.waves):
             log.event("rollout_stopped", report.stopped)
             break
@@ -147,9 +153,11 @@ def _locked(hosts: Sequence[str], log: RunLog, report: Report) -> tuple[str, ...
     for holder in acquired.busy:
         reason = (
             f"Run '{holder.run}' ({holder.command}, process {holder.pid} on "
-            f"'{holder.controller}') has been working on it since {holder.since:%Y-%m-%d %H:%M:%S}."
+            f"'{holder.controller}') has been working on it "
+            f"since {holder.since:%Y-%m-%d %H:%M:%S} UTC."
         )
         report.failed[holder.host] = reason
+        report.busy.add(holder.host)
         log.state(holder.host, HostState.NOT_ATTEMPTED, reason)
     return acquired.hosts
 
@@ -177,6 +185,9 @@ def _run_wave(
             progress.on_task(task)
 
     def one(roles: tuple[str, ...], members: Sequence[str]) -> None:
+        if stop.is_set():
+            log.states(members, HostState.NOT_ATTEMPTED, "Stopped before its play began.")
+            return
         try:
             outcome = run_play(_request(tools, roles, members), on_task, cancelled=stop)
         except PlayError as error:
@@ -186,14 +197,18 @@ def _run_wave(
         with writing:
             _record_outcome(outcome, log, report)
 
-    with ThreadPoolExecutor(PLAYS_AT_ONCE) as pool:
-        plays = [pool.submit(one, roles, members) for roles, members in groups.items()]
-        try:
-            wait(plays)
-        except KeyboardInterrupt:
-            stop.set()
-            wait(plays, timeout=_STOP_SECONDS)
-            raise
+    pool = ThreadPoolExecutor(PLAYS_AT_ONCE)
+    plays: list[Future[None]] = []
+    try:
+        for roles, members in groups.items():
+            plays.append(pool.submit(one, roles, members))
+        wait(plays)
+    except KeyboardInterrupt:
+        stop.set()
+        wait(plays, timeout=_STOP_SECONDS)
+        raise
+    finally:
+        pool.shutdown(wait=False)
     for play in plays:
         play.result()
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from hfprov import play_directory
 from hfprov.baseline import Baseline
 from hfprov.catalogue.profiles import Profile
 from hfprov.certify import Basis, Blocker, blockers, certificate
 from hfprov.converge import Plan, Progress, Report, Tools, converge, plan
 from hfprov.errors import ExitCode
+from hfprov.play_directory import Abandoned
 from hfprov.record.log import RunLog
 from hfprov.record.model import Certificate
 from hfprov.record.store import Record
@@ -86,6 +88,8 @@ def bring_to_baseline(
     on_plan: Callable[[Plan], None],
 ) -> Operation:
     """Observe, run the roles with something to do, observe what was changed again."""
+    for left in play_directory.clear_abandoned():
+        log.event("play_abandoned", _about(left))
     before = look(record, fleet, log, progress)
     todo = plan(
         fleet, before, sizes=policy.sizes, allowed=policy.allowed, everything=policy.everything
@@ -96,6 +100,18 @@ def bring_to_baseline(
     views = {host: report.after.get(host, view) for host, view in before.items()}
     _revoke_bad(record, report.after, log)
     return Operation(log.id, views, _with_failures(views, report), todo, report)
+
+
+def _about(left: Abandoned) -> str:
+    text = f"A play of process {left.pid}, which is gone, was left behind; it has been removed."
+    if left.stopped.found:
+        text = (
+            f"A play of process {left.pid}, which is gone, was still at work: its "
+            f"{left.stopped.found} processes on this machine have been stopped."
+        )
+    if left.stopped.alive:
+        text += f" {left.stopped.alive} of them cannot be ended."
+    return text
 
 
 def _with_failures(views: Mapping[str, HostVerdicts], report: Report) -> ExitCode:

@@ -11,9 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +21,7 @@ from typing import Any
 
 import ansible_runner
 
+from hfprov import play_directory
 from hfprov.errors import PlayError
 
 TEXT_LIMIT = 4000
@@ -235,13 +234,14 @@ def run_play(
 ) -> PlayOutcome:
     """Run a playbook on exactly ``request.hosts``. ``on_task`` sees each result as it comes.
 
-    Setting ``cancelled`` stops the run within a second or two. Raises PlayError when Ansible
-    touched a host that was not asked for, or when its events cannot be trusted.
+    Setting ``cancelled`` stops the run, and every process of it on this machine, within seconds;
+    what a node was doing goes on there. Raises PlayError when Ansible touched a host that was not
+    asked for, or when its events cannot be trusted.
     """
     if not request.hosts:
         raise PlayError("A playbook was to run on no host at all.")
     stop = cancelled or threading.Event()
-    directory = Path(tempfile.mkdtemp(prefix="hfprov-play-"))
+    directory = play_directory.create()
     collector = _Collector(request, on_task)
     try:
         limit = directory / "hosts"
@@ -257,7 +257,10 @@ def run_play(
     except ansible_runner.exceptions.AnsibleRunnerException as error:
         raise PlayError(f"ansible-runner failed: {error}") from error
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        if not collector.finished:
+            # ansible-runner ends ansible-playbook, but not the workers that it started.
+            play_directory.stop_processes(directory)
+        play_directory.remove(directory)
 
 
 def _write_settings(request: PlayRequest, directory: Path) -> None:
@@ -299,6 +302,7 @@ def _arguments(
             "ANSIBLE_ROLES_PATH": str(request.roles_path.resolve()),
             "ANSIBLE_LOCAL_TEMP": str(directory / "tmp"),
             "ANSIBLE_NOCOLOR": "1",
+            play_directory.MARK: str(directory),
             # The ansible-playbook beside our own Python, also when no environment is activated.
             "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",
         },

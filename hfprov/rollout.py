@@ -77,6 +77,7 @@ class Budget:
 
 LEVELS = ("safe", "restart", "reboot")
 """How far a repair may go, mildest first."""
+LEFTOVER_WORK = "node.leftover_work"
 _REPAIRABLE = (Outcome.FAIL, Outcome.UNKNOWN)
 _LEVEL_NEEDED = {
     Impact.NONE: "safe",
@@ -108,7 +109,8 @@ def repair_for(
     A role has something to do when one of its checks fails or could not be judged: what is not
     known to be right is made right. It may run when none of those checks costs more to repair than
     ``allowed``, and when nothing is at work on the node (``workloads``; None: not known) that a
-    repair would disturb.
+    repair would disturb. It never runs beside Ansible modules that an interrupted or foreign run
+    left at work.
     """
     needed: dict[str, set[Impact]] = {}
     withheld: dict[str, str] = {}
@@ -121,10 +123,15 @@ def repair_for(
         else:
             needed.setdefault(str(check.role), set()).add(check.impact)
     chosen = []
+    others_work = any(
+        one.check == LEFTOVER_WORK and one.outcome is Outcome.FAIL for one in verdicts
+    )
     for role in roles:
         if role not in needed:
             continue
         reason = _why_not(needed[role], allowed, workloads)
+        if others_work:
+            reason = "another run's Ansible modules are still at work on the node; wait for them"
         if reason:
             withheld[role] = reason
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -9,7 +10,7 @@ from types import FrameType
 
 import typer
 
-from hfprov.cli import lab, nodes, records, reference, reports
+from hfprov.cli import lab, nodes, records, reference, reports, streams
 from hfprov.errors import ExitCode, HfprovError
 
 # Typer carries a click of its own; its common base of usage errors is reached through this class.
@@ -32,10 +33,12 @@ app.add_typer(lab.app, name="lab")
 
 def main() -> None:
     """Run the command line; every error that is not a bug ends in one sentence and an exit code."""
-    signal.signal(signal.SIGTERM, _terminate)
+    streams.prepare()
+    _catch_signals()
     code: object
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
     except HfprovError as error:
         _complain(error.message, error.hint)
         code = error.exit_code
@@ -43,23 +46,31 @@ def main() -> None:
         error.show()  # type: ignore[attr-defined] # a ClickException, which has no public name
         code = ExitCode.USAGE
     except (KeyboardInterrupt, typer.Abort):
+        code = ExitCode.INTERRUPTED
+    except OSError as error:
+        place = f"'{error.filename}'" if error.filename else "A file or the output"
+        _complain(f"{place} cannot be read or written: {error.strerror or error}.")
+        code = ExitCode.USAGE
+    if code == ExitCode.INTERRUPTED:
         _complain(
             "Interrupted. What was known until then is recorded.", "See it with 'hfprov show'."
         )
-        code = ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        code = ExitCode.GOOD  # whoever read our output has seen enough
     _leave(int(code) if isinstance(code, int) else 0)
 
 
 def _leave(code: int) -> None:
     """End now. Threads may be waiting for nodes that hang; nothing they could say is needed."""
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(OSError, ValueError):
             stream.flush()
-        except (BrokenPipeError, ValueError):
-            code = code or 0
     os._exit(code)
+
+
+def _catch_signals() -> None:
+    """End as with Ctrl-C, so that plays are stopped and the record says so."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # else it is ignored: under nohup
+        signal.signal(signal.SIGHUP, _interrupt)
 
 
 def _complain(message: str, hint: str = "") -> None:
@@ -70,5 +81,5 @@ def _complain(message: str, hint: str = "") -> None:
         typer.echo(f"        {clean(hint)}", err=True)
 
 
-def _terminate(_number: int, _frame: FrameType | None) -> None:
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
