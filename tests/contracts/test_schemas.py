@@ -1,0 +1,273 @@
+"""Every JSON document of the command line has a schema, and every schema describes one."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner
+
+from hfprov import probe
+from hfprov.baseline import Baseline, Value
+from hfprov.catalogue.explanations import explanations
+from hfprov.catalogue.profiles import Profile
+from hfprov.certify import Basis, Blocker, blockers, certificate
+from hfprov.checks.registry import all_checks
+from hfprov.cli import lab
+from hfprov.cli.app import app
+from hfprov.converge import Plan, Report
+from hfprov.errors import ExitCode
+from hfprov.judge import reads_for
+from hfprov.lab.rack import NodeStatus, RackStatus
+from hfprov.lab.state import NetworkStack
+from hfprov.operate import Operation
+from hfprov.record.identity import Identity
+from hfprov.record.model import Change, HostState, RunStatus
+from hfprov.record.store import Record
+from hfprov.rejudge import evidence_document
+from hfprov.report import documents
+from hfprov.report.golden import golden_table
+from hfprov.sweep import HostVerdicts
+from hfprov.verdict import (
+    Impact,
+    NotApplicable,
+    Outcome,
+    Verdict,
+    failed,
+    not_applicable,
+    passed,
+    unknown,
+    warned,
+)
+
+ROOT = Path(__file__).parents[2]
+SCHEMAS = ROOT / "docs" / "schemas"
+ROLES = ("limits", "jumbo_mtu")
+BASELINE = Baseline(
+    "n1", ROLES, {"limits_memlock": Value("unlimited", "group_vars/all.yml:4"), "x": Value(1, "")}
+)
+VERDICTS = (
+    Verdict("node.os", passed(observed="debian 12", expected="debian 12")),
+    Verdict("mtu.live", failed("eth1", observed="1500", expected="9000", reason="Too small.")),
+    Verdict("node.filesystems", warned("/", observed="83 %", expected="85 %", reason="Nearly.")),
+    Verdict("node.cpus", not_applicable(NotApplicable.CONTAINER, "A container.")),
+    Verdict("a.check.of.another.version", unknown(reason="It was lost.")),
+)
+IDENTITY = Identity("09933b4f262757e6c658880ed9e935ff", "", "S1")
+
+
+def schema(name):
+    kind, version = re.fullmatch(r"hfprov\.([a-z]+)/(\d+)", name).groups()
+    return json.loads((SCHEMAS / f"{kind}-{version}.json").read_text("utf-8"))
+
+
+def check(document):
+    """Validate a document as it is printed: through JSON text."""
+    plain = json.loads(json.dumps(document, default=str))
+    found = schema(plain["schema"])
+    validator = jsonschema.Draft202012Validator
+    validator.check_schema(found)
+    validator(found, format_checker=validator.FORMAT_CHECKER).validate(plain)
+    return plain["schema"]
+
+
+def names_in_code():
+    """Every text of the form ``hfprov.KIND/N`` in hfprov's code."""
+    return {
+        node.value
+        for path in (ROOT / "hfprov").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and re.fullmatch(r"hfprov\.[a-z_]+/\d+", node.value)
+    }
+
+
+def names_of_files():
+    return {json.loads(path.read_text("utf-8"))["title"] for path in SCHEMAS.glob("*.json")}
+
+
+@pytest.fixture
+def record(tmp_path):
+    with Record.open(tmp_path / "record.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def run(record):
+    """A run with a host in every condition that a document can show."""
+    plan = {
+        "reads": [{"id": read.id, **read.request} for read in reads_for(BASELINE)],
+        "deadline": 20,
+    }
+    raw = json.dumps(probe.observe(plan)).encode()
+    names = {name: Baseline(name, ROLES, BASELINE.values) for name in ("n1", "n2", "n3")}
+    with record.start_run("provision", ["hfprov", "provision"], names) as log:
+        log.observed("n1", "before", raw, VERDICTS, identity=IDENTITY)
+        log.change("n1", Change("limits", "Write", "template", "changed", "-1\n+2"))
+        log.observed("n1", "after", raw, VERDICTS, state=HostState.VERIFIED)
+        log.not_observed("n2", "before", "No route.", [Verdict("node.os", unknown(reason="No."))])
+        log.event("note", "Something happened.")
+        log.event("note", "Something happened to it.", "n1", {"a": 1})
+        log.interrupt("Stopped by a person.", 130)
+    return log.id
+
+
+def views():
+    seen = HostVerdicts("n1", VERDICTS, reachable=True, evidence_sha256="ab" * 32)
+    lost = HostVerdicts(
+        "n2", (Verdict("node.os", unknown(reason="No.")),), reachable=False, reason="No."
+    )
+    return {"n1": seen, "n2": lost}
+
+
+def issued():
+    some = tuple(one for one in VERDICTS if one.outcome in {Outcome.PASS, Outcome.WARN})
+    basis = Basis("r1", BASELINE, IDENTITY, "ab" * 32, some)
+    profile = Profile(title="t", require=("node.*",), validity_hours=2)
+    return certificate(basis, "quick", profile, datetime.now(UTC))
+
+
+def every_document(record, run, lab_json):
+    plan = Plan({"n1": ROLES}, (("n1",),), ("n2",), {"n1": {"mtu.live": "It disturbs work."}})
+    report = Report(failed={"n1": "It failed."}, not_attempted=["n3"], stopped="Too many failed.")
+    done = Operation("r1", views(), ExitCode.BAD, plan, report)
+    stand = blockers(VERDICTS, Profile(title="t", require=("*", "other.*"), validity_hours=2))
+    lost = Blocker("reachable", "", "unknown", "No route.", "Make it reachable.")
+    certified = Operation(
+        "r1",
+        views(),
+        ExitCode.BAD,
+        blockers={"n1": stand, "n2": [lost]},
+        certificates={"n3": issued()},
+    )
+    text = explanations()
+    yield documents.sweep_document("drift", "r1", views(), ExitCode.BAD)
+    yield documents.sweep_document("drift", "r1", {}, ExitCode.NOTHING)
+    yield documents.operation_document("drift", Operation("r1", views(), ExitCode.UNKNOWN))
+    yield documents.operation_document("provision", done)
+    yield documents.certify_document(certified)
+    yield issued()
+    yield documents.baseline_document(BASELINE, golden_table(BASELINE))
+    yield from (documents.explanation_document(one, text[one.id]) for one in all_checks())
+    yield documents.runs_document(record.runs())
+    yield documents.run_document(record.run(run))
+    yield documents.history_document("n1", record.history("n1"))
+    yield evidence_document(record, run, "n1")
+    yield parsed()
+    yield lab_json
+
+
+def parsed():
+    """The document of ``hfprov parse``, from the command itself."""
+    found = CliRunner().invoke(app, ["parse", "os-release", "-", "--json"], input="ID=debian\n")
+    return json.loads(found.stdout)
+
+
+@pytest.fixture
+def lab_json(monkeypatch):
+    """The document of ``hfprov lab status``, from the command itself, of a rack that is made up."""
+    node = NodeStatus(
+        name="node01",
+        address="10.1.0.11",
+        data_address="10.2.0.11",
+        network=NetworkStack.NETWORKD,
+        running=True,
+        systemd="running",
+        faults=("mtu-live",),
+    )
+    status = RackStatus(
+        directory=Path("/var/lib/rack"),
+        inventory=Path("/var/lib/rack/inventory.yml"),
+        ssh_config=Path("/var/lib/rack/ssh_config"),
+        engine="container",
+        suite="bookworm",
+        management="10.1.0.0/24",
+        data="10.2.0.0/24",
+        nodes=(node,),
+    )
+    monkeypatch.setattr(lab, "_rack", lambda _: type("Rack", (), {"status": lambda _: status})())
+    return json.loads(CliRunner().invoke(app, ["lab", "status", "--json"]).stdout)
+
+
+def test_every_document_is_as_its_schema_says(record, run, lab_json):
+    seen = {check(one) for one in every_document(record, run, lab_json)}
+    assert seen == names_of_files()
+
+
+def test_every_name_in_the_code_has_a_schema_and_the_other_way_round():
+    assert names_in_code() == names_of_files()
+
+
+@pytest.mark.parametrize("path", sorted(SCHEMAS.glob("*.json")), ids=lambda path: path.name)
+class TestFiles:
+    def test_the_name_of_the_file_is_that_of_the_document(self, path):
+        found = json.loads(path.read_text("utf-8"))
+        kind, version = path.stem.rsplit("-", 1)
+        assert found["title"] == f"hfprov.{kind}/{version}"
+        assert found["$id"] == f"urn:hfprov:{kind}:{version}"
+        assert found["properties"]["schema"] == {"const": found["title"]}
+        assert found["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+        assert found["description"]
+
+    def test_no_object_of_ours_is_open(self, path):
+        for one in objects(json.loads(path.read_text("utf-8"))):
+            assert "additionalProperties" in one
+            if "properties" in one:
+                assert one["additionalProperties"] is False
+
+    def test_shared_parts_are_the_same_in_all_files(self, path):
+        mine = json.loads(path.read_text("utf-8")).get("$defs", {})
+        for other in SCHEMAS.glob("*.json"):
+            theirs = json.loads(other.read_text("utf-8")).get("$defs", {})
+            for name in mine.keys() & theirs.keys():
+                assert mine[name] == theirs[name], (name, other.name)
+
+    def test_closed_lists_are_those_of_the_code(self, path):
+        found = json.loads(path.read_text("utf-8")).get("$defs", {})
+        for name, members in (
+            ("outcome", Outcome),
+            ("impact", Impact),
+            ("exit_code", ExitCode),
+            ("run_status", RunStatus),
+            ("host_state", HostState),
+        ):
+            if name in found:
+                assert found[name]["enum"] == [one.value for one in members], name
+        if "verdict" in found:
+            why = found["verdict"]["properties"]["not_applicable"]["oneOf"][0]["enum"]
+            assert why == [one.value for one in NotApplicable]
+
+
+def objects(node):
+    if isinstance(node, dict):
+        if node.get("type") == "object":
+            yield node
+        for value in node.values():
+            yield from objects(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from objects(value)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda one: one.pop("summary"),
+        lambda one: one.update(extra=1),
+        lambda one: one["hosts"][0].update(outcome="good"),
+        lambda one: one["hosts"][0]["verdicts"][0].update(extra=1),
+        lambda one: one.update(exit_code=7),
+    ],
+)
+def test_a_document_that_is_not_as_agreed_is_refused(spoil):
+    document = documents.sweep_document("drift", "r1", views(), ExitCode.BAD)
+    check(document)
+    spoil(document)
+    with pytest.raises(jsonschema.ValidationError):
+        check(document)
