@@ -1,0 +1,50 @@
+"""What a host was bought with: memory, sockets, memory modules."""
+
+from __future__ import annotations
+
+import re
+
+from hfprov.baseline import Baseline
+from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence.text import clean
+from hfprov.reading import Observation, Source, command, file, glob, text_source
+
+MEMINFO = file("/proc/meminfo", limit=16 * 1024)
+PACKAGES = glob(
+    "/sys/devices/system/cpu/cpu[0-9]*/topology/physical_package_id", limit=64, most=8192
+)
+DIMMS_READ = command("dmidecode", "-t", "17", timeout=15)
+_TOTAL = re.compile(r"^MemTotal:\s+(\d{1,15}) kB$", re.MULTILINE)
+_MODULE = re.compile(r"^\tSize: (.+)$", re.MULTILINE)
+
+
+def parse_memory_total(text: str) -> float:
+    """GiB of memory that the kernel has, from ``/proc/meminfo``."""
+    match = _TOTAL.search(clean(text))
+    if match is None:
+        raise NotUnderstoodError("'/proc/meminfo' has no 'MemTotal'.")
+    return int(match.group(1)) / 1024**2
+
+
+MEMORY_GIB: Source[float] = text_source("host memory", MEMINFO, parse_memory_total)
+
+
+def _parse_sockets(seen: Observation, _: Baseline) -> int:
+    packages = {result.text.strip() for result in seen.each(PACKAGES) if result.ok}
+    if not packages:
+        raise NoEvidenceError("The kernel does not tell which CPUs are in which socket.")
+    return len(packages)
+
+
+SOCKETS: Source[int] = Source("cpu sockets", lambda _: (PACKAGES,), _parse_sockets)
+
+
+def parse_dimms(text: str) -> int:
+    """Number of memory modules that are in place, from ``dmidecode -t 17``."""
+    sizes = _MODULE.findall(clean(text))
+    if not sizes:
+        raise NotUnderstoodError("'dmidecode' shows no memory device.")
+    return sum("No Module" not in size and size.strip() != "0 B" for size in sizes)
+
+
+DIMMS: Source[int] = text_source("memory modules", DIMMS_READ, parse_dimms)
