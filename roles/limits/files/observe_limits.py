@@ -141,10 +141,13 @@ def process_limits(pid):
 
 
 def removes_ipc():
-    text = output_of(
-        "busctl", "get-property", "org.freedesktop.login1", "/org/freedesktop/login1",
-        "org.freedesktop.login1.Manager", "RemoveIPC",
-    )  # fmt: skip
+    """What the running logind does; None when there is none to ask."""
+    service = "org.freedesktop.login1"
+    path, interface = "/org/freedesktop/login1", service + ".Manager"
+    try:
+        text = output_of("busctl", "get-property", service, path, interface, "RemoveIPC")
+    except (OSError, subprocess.SubprocessError):
+        return None
     return text.split() == ["b", "true"]
 
 
@@ -170,7 +173,7 @@ def main(asked):
         "missing_directories": [path for path in directories if not os.path.isdir(path)],
         "reload_needed": manager_differs(wanted)
         or any(unit["NeedDaemonReload"] == "yes" for unit in [user, *services.values()]),
-        "logind_stale": removes_ipc() != asked["remove_ipc"],
+        "logind_stale": removes_ipc() == (not asked["remove_ipc"]),
         "stale_services": sorted(
             name[: -len(".service")]
             for name, unit in services.items()
