@@ -32,9 +32,9 @@ _BASE_PACKAGES = (
 )
 _REPOSITORY_PACKAGES = (
     "auditd chrony dmidecode ethtool fio ibverbs-utils ifupdown infiniband-diags iperf3 ipmitool "
-    "irqbalance jq linux-cpupower lldpd lm-sensors netplan.io network-manager nftables ntpsec "
-    "numactl nvme-cli openntpd pciutils perftest rdma-core smartmontools stress-ng sysstat "
-    "systemd-timesyncd tcpdump unattended-upgrades"
+    "irqbalance jq linux-cpupower lldpd lm-sensors lshw mstflint netplan.io network-manager "
+    "nftables ntpsec numactl nvme-cli openntpd pciutils perftest rdma-core smartmontools stress-ng "
+    "sysstat systemd-timesyncd tcpdump unattended-upgrades"
 )
 _BUILD_DEADLINE = 1800.0
 _STEP_DEADLINE = 300.0
