@@ -88,6 +88,13 @@ def check(
 # The one list. A module that is not named here does not take part.
 MODULES = (
     "node",
+    "accelerator",
+    "accelerator_health",
+    "accelerator_firmware",
+    "accelerator_links",
+    "accelerator_fabric",
+    "accelerator_host",
+    "kernel_events",
     "limits",
     "mtu",
     "time",

@@ -122,6 +122,7 @@ def _group_vars(state: RackState, paths: RackPaths) -> dict[str, object]:
             f"-o UserKnownHostsFile={known_hosts} -o StrictHostKeyChecking=yes"
         ),
         "ansible_python_interpreter": "/usr/bin/python3",
+        "node_sku": "none",
         "jumbo_mtu_interfaces": ["eth1"],
         "time_sync_servers": [state.time_server_address],
         "time_sync_control_clock": False,
