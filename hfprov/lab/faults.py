@@ -52,7 +52,7 @@ _FAULTS = (
     Fault(
         name="data-link-down",
         description="The data NIC was taken down by hand.",
-        trips="no check yet",
+        trips="nic.link",
         script="ip link set dev eth1 down",
     ),
     Fault(
