@@ -88,6 +88,15 @@ def check(
 # The one list. A module that is not named here does not take part.
 MODULES = (
     "node",
+    "host",
+    "memory",
+    "storage",
+    "pcie",
+    "nic",
+    "nic_health",
+    "nic_firmware",
+    "rdma_port",
+    "container_host",
     "accelerator",
     "accelerator_health",
     "accelerator_firmware",
