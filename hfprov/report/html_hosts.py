@@ -10,9 +10,10 @@ from datetime import datetime
 from hfprov.judge import find_check
 from hfprov.record.identity import Identity
 from hfprov.record.model import Change, Difference
+from hfprov.report.causes import says_no_more
 from hfprov.report.content import PROBLEMS, Content, HostEntry
 from hfprov.report.inert import lines
-from hfprov.report.overview import Overview, Row, says_no_more
+from hfprov.report.overview import Overview, Row
 from hfprov.verdict import Outcome, Verdict
 
 _DIFF_LINES = 40
@@ -41,6 +42,8 @@ class CheckGroup:
     role: str
     """What repairs it; empty when that takes a person."""
     problems: list[Problem] = field(default_factory=list)
+    told: list[tuple[int, str]] = field(default_factory=list)
+    """Subjects of which a cause says all, with the number of the cause; in a long report only."""
 
 
 @dataclass(slots=True)
@@ -146,7 +149,11 @@ class Details:
                 (verdict.check, verdict.outcome),
                 CheckGroup(verdict.check, verdict.outcome, (known.role or "") if known else ""),
             )
-            group.problems.append(Problem(verdict, self._since(entry, verdict)))
+            number = self._found.causes.told_by(verdict)
+            if number is None:
+                group.problems.append(Problem(verdict, self._since(entry, verdict)))
+            else:
+                group.told.append((number, verdict.subject))
         return list(groups.values())
 
     def _since(self, entry: HostEntry, verdict: Verdict) -> datetime | None:

@@ -20,6 +20,7 @@ from markupsafe import Markup, escape
 
 from hfprov.catalogue.explanations import Explanation, explanations
 from hfprov.record.model import Certificate
+from hfprov.report.causes import SHOWN
 from hfprov.report.content import Content
 from hfprov.report.html_hosts import Details
 from hfprov.report.inert import one_line
@@ -27,7 +28,6 @@ from hfprov.report.overview import Overview, counts_text, plural, survey
 from hfprov.report.standing import STATE_WORDS
 from hfprov.verdict import Outcome
 
-_SHOWN_CAUSES = 100
 _SHOWN_EVENTS = 100
 _PROSE = 4000
 _NAMED_TILES = 300
@@ -71,8 +71,8 @@ def _pieces(content: Content, found: Overview) -> Iterator[str]:
             content=content,
             info=content.info,
             found=found,
-            causes=found.causes[:_SHOWN_CAUSES],
-            left_out_causes=max(0, len(found.causes) - _SHOWN_CAUSES),
+            causes=found.causes.ranked[:SHOWN],
+            left_out_causes=max(0, len(found.causes.ranked) - SHOWN) + found.causes.left_out,
             details=details,
             dense=len(found.rows) > _NAMED_TILES,
             events=_first_events(content),

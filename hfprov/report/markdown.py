@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from hfprov.catalogue.explanations import explanations
+from hfprov.report.causes import says_no_more
 from hfprov.report.content import Content, HostEntry
 from hfprov.report.inert import one_line
-from hfprov.report.overview import Overview, counts_text, plural, says_no_more, survey
+from hfprov.report.overview import Overview, counts_text, plural, survey
 from hfprov.report.standing import STATE_WORDS
 from hfprov.verdict import Outcome, Verdict
 
@@ -89,11 +90,11 @@ def _untouched(found: Overview) -> Iterator[str]:
 
 
 def _causes(found: Overview) -> Iterator[str]:
-    if not found.causes:
+    if not found.causes.ranked:
         return
     yield "## Causes"
     yield ""
-    for cause in found.causes:
+    for cause in found.causes.ranked:
         observed = ", ".join(code(text) for text, _ in cause.observed.most_common(3))
         parts = [f"observed {observed}"] if observed else []
         if cause.check and cause.expected:
@@ -108,8 +109,8 @@ def _causes(found: Overview) -> Iterator[str]:
             f"- **{plural(len(cause.hosts), 'host')}, {cause.outcome.value}**: "
             f"{what}{subject}{values} ({names}{rest})"
         )
-    if found.more_causes:
-        yield f"- and {found.more_causes} more; each is shown at its host"
+    if found.causes.left_out:
+        yield f"- and {found.causes.left_out} more; each is shown at its host"
     yield ""
 
 

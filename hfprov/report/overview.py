@@ -7,19 +7,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from hfprov.record.model import Certificate, HostState, RunStatus, Summary
+from hfprov.report.causes import Causes, says_no_more
 from hfprov.report.content import Content, HostEntry
-from hfprov.report.inert import one_line
 from hfprov.report.standing import Standing, ending
-from hfprov.verdict import Outcome, Verdict, badness
+from hfprov.verdict import Outcome, badness
 
 OUTCOMES = (Outcome.UNKNOWN, Outcome.FAIL, Outcome.WARN, Outcome.PASS)
 """What a host can be, worst first."""
-
-_MOST_CAUSES = 2000
-"""Causes told apart. Hosts that each invent a subject must not fill the controller's memory."""
-_MOST_OBSERVED = 50
-
-CauseKey = tuple[str, str, Outcome, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +44,6 @@ class Row:
 
 
 @dataclass(slots=True)
-class Cause:
-    """One thing that is wrong in the same way on some hosts."""
-
-    outcome: Outcome
-    check: str
-    """Empty: it is not a check that says so; ``subject`` then is the sentence that does, and
-    ``expected`` a title for it."""
-    subject: str
-    expected: str
-    hosts: dict[int, str] = field(default_factory=dict)
-    """Name by :attr:`Row.number`."""
-    observed: Counter[str] = field(default_factory=Counter)
-    reasons: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(slots=True)
 class Overview:
     """All hosts in short, and what is wrong with them in groups."""
 
@@ -74,14 +52,11 @@ class Overview:
     status: RunStatus | None = None
     """How far the run came; None for the fleet."""
     rows: list[Row] = field(default_factory=list)
-    causes: list[Cause] = field(default_factory=list)
-    """Worst first, then by the number of hosts."""
-    more_causes: int = 0
-    """Verdicts whose cause was one too many to tell apart; each is shown at its host."""
+    causes: Causes = field(default_factory=Causes)
     tasks: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """How often a task (role, task, ending) did something in the run."""
     checks: set[str] = field(default_factory=set)
-    """Checks that are not good somewhere, or were not before the run."""
+    """Checks that are not good on some host that was observed."""
 
     @property
     def counts(self) -> dict[Outcome, int]:
@@ -155,7 +130,7 @@ class Overview:
         return found
 
 
-_BAD_WORDS = ((Outcome.FAIL, "not as declared"), (Outcome.UNKNOWN, "not known"))
+_BAD_WORDS = ((Outcome.FAIL, "not as declared"), (Outcome.UNKNOWN, "in an unknown state"))
 _RUN_WORDS = {
     RunStatus.RUNNING: "Not ended yet",
     RunStatus.INTERRUPTED: "Interrupted",
@@ -208,14 +183,11 @@ def survey(content: Content) -> Overview:
     different: Counter[str] = Counter()
     for host, differences in content.differences():
         different[host] = len(differences)
-    causes: dict[CauseKey, Cause] = {}
     for number, entry in enumerate(content.hosts(), start=1):
         found.rows.append(_row(content, number, entry, changed[entry.host], different[entry.host]))
-        found.checks.update(one.check for one in entry.problems)
-        found.more_causes += _add_causes(causes, number, entry)
-    found.causes = sorted(
-        causes.values(), key=lambda one: (-badness(one.outcome), -len(one.hosts), one.check)
-    )
+        found.checks.update(one.check for one in entry.problems if not says_no_more(entry, one))
+        found.causes.add(number, entry)
+    found.causes.rank()
     return found
 
 
@@ -236,67 +208,3 @@ def _row(content: Content, number: int, entry: HostEntry, changed: int, differen
         changed=changed,
         different=different,
     )
-
-
-def _add_causes(causes: dict[CauseKey, Cause], number: int, entry: HostEntry) -> int:
-    """Add a host to the causes of its problems; how many had to be left out."""
-    left_out = 0
-    why = _beyond_verdicts(entry)
-    if why:
-        outcome = entry.outcome if entry.observed else Outcome.UNKNOWN
-        title = _title(entry)
-        left_out += _add(causes, ("", why, outcome, title), number, entry.host, None)
-    for one in entry.problems:
-        if why and says_no_more(entry, one):
-            continue
-        key = (one.check, one.subject, one.outcome, one.finding.expected)
-        left_out += _add(causes, key, number, entry.host, one)
-    return left_out
-
-
-def _beyond_verdicts(entry: HostEntry) -> str:
-    """What is wrong with a host beside its verdicts, in the same words for all such hosts."""
-    if entry.observed and not entry.note:
-        return ""
-    reason = entry.not_observed_reason or entry.reason or entry.note
-    for named, instead in ((f"host '{entry.host}'", "host"), (f"'{entry.host}'", "the host")):
-        reason = reason.replace(named, instead)
-    return one_line(reason) or "It was not observed."
-
-
-def _title(entry: HostEntry) -> str:
-    if not entry.observed:
-        return "Not observed"
-    return "Not finished" if entry.outcome is Outcome.UNKNOWN else "Not done"
-
-
-def says_no_more(entry: HostEntry, verdict: Verdict) -> bool:
-    """Whether a verdict only repeats that the host was not observed."""
-    finding = verdict.finding
-    return (
-        not entry.observed
-        and finding.outcome is Outcome.UNKNOWN
-        and finding.reason == entry.not_observed_reason
-        and not finding.subject
-        and not finding.observed
-    )
-
-
-def _add(
-    causes: dict[CauseKey, Cause], key: CauseKey, number: int, host: str, verdict: Verdict | None
-) -> int:
-    check, subject, outcome, expected = key
-    if key not in causes:
-        if len(causes) >= _MOST_CAUSES:
-            return 1
-        causes[key] = Cause(outcome, check, subject, expected)
-    cause = causes[key]
-    cause.hosts[number] = host
-    if verdict is not None:
-        for counted, text in (
-            (cause.observed, verdict.finding.observed),
-            (cause.reasons, verdict.finding.reason),
-        ):
-            if text and (text in counted or len(counted) < _MOST_OBSERVED):
-                counted[text] += 1
-    return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -95,7 +96,8 @@ def unseen(reason):
 
 
 def machine(number):
-    return Identity(f"{number:032x}"[::-1].replace("0", "c"), "", f"S{number:07d}")
+    machine_id = hashlib.sha256(str(number).encode()).hexdigest()[:32]
+    return Identity(machine_id, "", f"S{number:07d}")
 
 
 def certificate(host, name, *, hours=24, signature="sig"):

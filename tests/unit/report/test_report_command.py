@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -133,3 +135,22 @@ def test_a_thousand_hosts_fit_in_five_megabytes(record, rack, hfprov, tmp_path):
     text = target.read_text("utf-8")
     assert text.count("has 64</code>") >= 300 * 5
     assert text.count('class="tile ') == 1000
+
+
+def test_a_thousand_hosts_with_thirty_faults_each_still_fit(record, rack, hfprov, tmp_path):
+    names = [f"node{number:04d}" for number in range(1000)]
+    low = Finding(Outcome.FAIL, observed="64", expected="8192", reason="It is too low.")
+    bad = [Verdict("limits.units", replace(low, subject=f"unit{n}")) for n in range(30)]
+    with record.start_run("drift", ["hfprov"], rack.baselines(names)) as log:
+        for name in names:
+            log.observed(name, "before", b"{}", [*rack.good(), *bad])
+        log.finish(1)
+    target = tmp_path / "r.html"
+    hfprov("-o", str(target))
+    assert target.stat().st_size < 5_000_000
+    text = target.read_text("utf-8")
+    assert text.count(">unit29</a>") == 1000  # each host names all of its faults
+    cause = re.search(
+        r'<article class="card fail" id="c(\d+)">(?:(?!</article>).)*>unit29<', text, re.DOTALL
+    )
+    assert f'<a href="#c{cause.group(1)}">unit29</a>' in text

@@ -54,7 +54,7 @@ class TestRuns:
             log.observed("n1", "before", b"{}", rack.good())
             log.interrupt("Stopped by a person.", 130)
         for writer in (write_html, write_markdown):
-            assert "Interrupted: 1 of 2 hosts is not known" in written(writer, content())
+            assert "Interrupted: 1 of 2 hosts is in an unknown state" in written(writer, content())
         assert "hfprov_run_complete 0" in written(write_prometheus, content())
         assert {row["run_status"] for row in csv_rows(content())} == {"interrupted"}
         assert errors(content())
@@ -106,6 +106,15 @@ class TestRuns:
         for writer in (write_html, write_markdown, write_junit, write_csv):
             assert "Install" in written(writer, content())
 
+    def test_a_host_that_no_run_came_to_has_a_line_of_its_own(self, rack, record, content):
+        with record.start_run("drift", ["hfprov"], rack.baselines(["n1"])) as log:
+            log.interrupt("Stopped by a person.", 130)
+        (row,) = csv_rows(content())
+        assert (row["host"], row["host_outcome"], row["check"]) == ("n1", "unknown", "")
+        assert 'hfprov_host_outcome{host="n1",outcome="unknown"} 1' in written(
+            write_prometheus, content()
+        )
+
     def test_unreachable_host_is_told_of_once_and_its_checks_are_named(self, rack, record, content):
         reason = "No route to host."
         with record.start_run("drift", ["hfprov"], rack.baselines(["n1"])) as log:
@@ -116,6 +125,7 @@ class TestRuns:
         assert page.count(f"<div>{reason}</div>") == 0  # not at each of its checks
         assert "13 checks could not be judged" in page
         assert "<code>time.offset</code>" in page
+        assert 'id="x-' not in page  # what a check means does not help with the road to the host
 
 
 class TestFleet:
@@ -132,7 +142,7 @@ class TestFleet:
         with record.start_run("provision", ["hfprov"], rack.baselines(["n1"])) as log:
             log.state("n1", HostState.CONVERGING)
             log.interrupt("Killed.")
-        assert headline(content("fleet")) == "1 of 1 host is not known"
+        assert headline(content("fleet")) == "1 of 1 host is in an unknown state"
 
     def test_a_later_run_that_never_came_to_it_changes_nothing(self, rack, record, content):
         rack.run("n1", rack.good())
@@ -159,7 +169,7 @@ verdicts = st.lists(
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(verdicts, min_size=1, max_size=3), st.sampled_from(list(HostState)))
 def test_every_verdict_that_is_not_good_is_in_every_format(rack, record, content, several, state):
@@ -201,7 +211,9 @@ def _worse(outcome):
 def html_verdicts(content):
     page = written(write_html, content)
     found = set()
-    for host in re.findall(r'<article class="card \w+" id="h\d+".*?</article>', page, re.DOTALL):
+    for host in re.findall(
+        r'<article class="card \w+" id="h\d+" aria.*?</article>', page, re.DOTALL
+    ):
         name = html.unescape(re.search(r"<h3[^>]*>(\S+) <span", host).group(1))
         for outcome, group in re.findall(r'<div class="group (\w+)">(.*?)</ul>', host, re.DOTALL):
             check = re.search(r"<code>(.*?)</code>", group).group(1)

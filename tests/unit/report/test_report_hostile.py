@@ -55,6 +55,7 @@ def fill(record, rack, host="n1"):
         Verdict("mtu.live", Finding(Outcome.FAIL, f"{number} {text}", text, text, text))
         for number, text in enumerate(HOSTILE)
     ]
+    some += [Verdict("mtu.live", Finding(Outcome.FAIL, text)) for text in ("x\x01", "x\x02")]
     some += [Verdict(text[:60], Finding(Outcome.UNKNOWN, text, text)) for text in HOSTILE]
     with record.start_run("drift", ["hfprov", *HOSTILE], rack.baselines([host, "n2"])) as log:
         identity = Identity(*HOSTILE[:2], HOSTILE[4])
@@ -118,10 +119,10 @@ class TestHtml:
         text = hostile(write_html)
         page.feed(text)
         assert page.tags <= {
-            "html", "head", "meta", "title", "style", "body", "svg", "symbol", "path", "use",
-            "rect", "a", "header", "div", "p", "b", "span", "h1", "h2", "h3", "h4", "nav", "ul", "ol", "li",
-            "main", "section", "article", "i", "code", "dl", "dt", "dd", "details", "summary",
-            "pre", "table", "thead", "tbody", "tr", "th", "td", "br", "footer",
+            "html", "head", "meta", "title", "style", "body", "header", "nav", "main", "section",
+            "article", "footer", "h1", "h2", "h3", "h4", "p", "div", "span", "a", "b", "i", "br",
+            "code", "pre", "ul", "ol", "li", "dl", "dt", "dd", "details", "summary",
+            "table", "thead", "tbody", "tr", "th", "td", "svg", "symbol", "path", "use", "rect",
         }  # fmt: skip
         assert not [name for name in page.attributes if name.startswith("on") or name == "style"]
         assert all(target.startswith("#") for target in page.targets)
@@ -168,6 +169,13 @@ class TestMarkdown:
         }  # fmt: skip
         assert max(one.level for one in tokens if one.type == "bullet_list_open") == 0
         assert_nothing_hidden(text)
+
+    @pytest.mark.parametrize(
+        "text",
+        ["see http://evil.example", "www.evil.example", "@all", "a@b.example", "mailto:x", "GH#12"],
+    )
+    def test_what_renderers_make_links_of_is_code(self, text):
+        assert escaped(text) == f"`{text}`"
 
     @given(st.text(max_size=80))
     def test_a_code_span_holds_any_text(self, text):
