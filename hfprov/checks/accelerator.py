@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hfprov.baseline import Baseline
-from hfprov.catalogue.accelerators import Model, accelerators
+from hfprov.catalogue.accelerators import accelerators
 from hfprov.catalogue.skus import NONE
-from hfprov.checks.accelerator_scope import SOURCES, Node, look, of_each_device, untold
+from hfprov.checks.accelerator_scope import (
+    SOURCES,
+    Node,
+    look,
+    worst_of_each,
+)
 from hfprov.checks.registry import Facts, check
 from hfprov.evidence.accelerators.adapters import adapter
 from hfprov.evidence.accelerators.driver import DRIVERS, Driver
@@ -27,9 +32,6 @@ from hfprov.verdict import (
     unknown,
     warned,
 )
-
-LEFTOVER_SHARE = 0.05
-"""Share of a device's memory in use, without a process, that is more than any driver's own need."""
 
 
 @check("accelerator.sku", reads=SOURCES, impact=Impact.MANUAL, judges=["node_sku"])
@@ -150,6 +152,10 @@ def answers(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     if node.without is not None:
         yield node.without
         return
+    yield from worst_of_each(_answers(node))
+
+
+def _answers(node: Node) -> Iterator[Finding]:
     lost = [one for report in node.heard.reports.values() for one in report.lost]
     for one in lost:
         yield _silent(one.pci_address, one.text)
@@ -254,48 +260,3 @@ def _library(found: Driver) -> str:
     if found.version in found.libraries:
         return found.version
     return ", ".join(found.libraries)
-
-
-@check("accelerator.health", reads=SOURCES, impact=Impact.MANUAL)
-def health(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
-    """What the vendor's own tool says of each device's health."""
-
-    def judge(device: Accelerator, _: Model | None) -> Iterator[Finding]:
-        said = device.health.strip()
-        word = said.lower()
-        if word in ("ok", "healthy"):
-            yield passed(device.name, observed=said, expected="OK")
-        elif not word:
-            yield untold(device, None, "health", expected=device.vendor is Vendor.ASCEND)
-        elif word == "warning":
-            reason = "The vendor's tool warns of it."
-            yield warned(device.name, observed=said, expected="OK", reason=reason)
-        elif word == "unknown":
-            yield unknown(device.name, reason="The vendor's tool does not know its health.")
-        else:
-            reason = "The vendor's tool says that it is not healthy."
-            yield failed(device.name, observed=said, expected="OK", reason=reason)
-
-    yield from of_each_device(facts, baseline, judge)
-
-
-@check("accelerator.processes", reads=SOURCES)
-def processes(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
-    """Who uses each device. Memory that nobody holds is a process that did not die."""
-
-    def judge(device: Accelerator, _: Model | None) -> Iterator[Finding]:
-        if device.processes is None:
-            yield untold(device, None, "processes", expected=False)
-            return
-        used, total = device.memory_used_mib, device.memory_mib
-        idle = not device.processes and not device.loaded
-        if idle and used and total and used > LEFTOVER_SHARE * total and not device.partitioned:
-            reason = "Memory is in use and no process holds it: something did not die."
-            observed = f"{used} MiB in use, no process"
-            yield warned(device.name, observed=observed, expected="memory free", reason=reason)
-            return
-        names = sorted({one.name for one in device.processes if one.name})
-        observed = f"{len(device.processes)} processes"
-        yield passed(device.name, observed=f"{observed}: {', '.join(names[:3])}".strip(": "))
-
-    yield from of_each_device(facts, baseline, judge)

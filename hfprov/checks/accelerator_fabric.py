@@ -29,6 +29,7 @@ from hfprov.verdict import (
     warned,
 )
 
+_ERRORS = frozenset({"nvswitch_fatal", "critical", "error"})
 SPEED_TOLERANCE = 0.01
 """Tools round a link's speed."""
 
@@ -56,7 +57,8 @@ def _linked(device: Accelerator, model: Model | None, found: Interconnect) -> Fi
     observed = f"{found.active} of {found.total} {found.kind} links up"
     expected = f"{wanted} up" + (f" at {links.gbytes_s:g} GB/s" if links else "")
     if found.active is None or wanted is None:
-        return unknown(device.name, reason=f"It does not tell how many links are up. {found.note}")
+        reason = f"It does not tell how many links are up. {found.note}".strip()
+        return unknown(device.name, reason=reason)
     if not found.active and (why := _may_be_unlinked(device, model, found)):
         return not_applicable(NotApplicable.NO_SUCH_HARDWARE, why, device.name)
     if found.active < wanted:
@@ -101,25 +103,35 @@ def fabric_manager(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
 
 
 def _managed(found: FabricManager, driver: str) -> Finding:
+    """Whether the service is there, runs, and is of the driver's version; else what its log says."""
     expected = f"running, version {driver or 'of the driver'}"
-    if not found.installed:
-        reason = "Without it no program can use more than one GPU, and many none at all."
-        return failed("service", observed="not installed", expected=expected, reason=reason)
     observed = f"{found.state}, version {found.version or 'unknown'}"
-    if not found.active:
-        reason = "Without it the NVSwitches are not set up."
-        return failed("service", observed=observed, expected=expected, reason=reason)
-    if found.version and driver and found.version != driver:
-        reason = "It must be of exactly the driver's version."
-        return failed("service", observed=observed, expected=expected, reason=reason)
-    errors = [one for one in (found.run.events if found.run else ()) if one.kind != "warning"]
-    if errors:
-        observed = f"{len(errors)} errors in its log, the last: {errors[-1].message}"
-        reason = "It reports errors since its last start."
-        return failed("service", observed=observed, expected="no errors", reason=reason)
+    fault = _fault(found, driver)
+    if fault:
+        observed = observed if found.installed else "not installed"
+        return failed("service", observed=observed, expected=expected, reason=fault)
+    events = found.run.events if found.run else ()
+    errors = [one for one in events if one.kind in _ERRORS]
+    noted = errors or [one for one in events if one.kind == "nvswitch_non_fatal"]
+    if noted:
+        observed = f"{len(noted)} errors in its log, the last: {noted[-1].message}"
+        say, reason = failed, "It reports errors since its last start."
+        if not errors:
+            say, reason = warned, "NVSwitches had errors that did not stop them, since its start."
+        return say("service", observed=observed, expected="no errors", reason=reason)
     if not found.version or not driver:
         return unknown("service", reason="Its version or the driver's is not known.")
     return passed("service", observed=observed, expected=expected)
+
+
+def _fault(found: FabricManager, driver: str) -> str:
+    if not found.installed:
+        return "Without it no program can use more than one GPU, and many none at all."
+    if not found.active:
+        return "Without it the NVSwitches are not set up."
+    if found.version and driver and found.version != driver:
+        return "It must be of exactly the driver's version."
+    return ""
 
 
 def _joined(device: Accelerator) -> Finding:

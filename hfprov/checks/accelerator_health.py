@@ -227,7 +227,7 @@ def _heat(device: Accelerator, model: Model | None, highest: float) -> Finding:
     if not limit and heat.core is not None and heat.core > highest:
         limit = f"at most {highest:.0f} °C"
         reason = "It is hotter than is declared to be right; it tells no limit of its own."
-        return failed(device.name, observed=observed, expected=limit, reason=reason)
+        return warned(device.name, observed=observed, expected=limit, reason=reason)
     return passed(device.name, observed=observed, expected=limit or f"at most {highest:.0f} °C")
 
 
@@ -239,50 +239,24 @@ def _limit(slowdown_at: float | None, margin: float | None, core: float | None) 
     return "some distance to its limit" if margin is not None else ""
 
 
-@check("accelerator.persistence", reads=SOURCES)
-def persistence(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
-    """NVIDIA's driver keeps its state when nobody uses a GPU."""
-
-    def judge(device: Accelerator, model: Model | None) -> Iterator[Finding]:
-        if device.persistence is None:
-            wanted = model is not None and device.vendor is Vendor.NVIDIA
-            yield untold(device, model, "persistence mode", expected=wanted)
-        elif device.persistence:
-            yield passed(device.name, observed="on", expected="on")
-        else:
-            reason = "The driver forgets the GPU's settings and errors whenever nobody uses it."
-            yield failed(device.name, observed="off", expected="on", reason=reason)
-
-    yield from of_each_device(facts, baseline, judge)
-
-
-@check(
-    "accelerator.partitions",
-    reads=SOURCES,
-    impact=Impact.DRAIN,
-    judges=["node_accelerator_partitions", "node_accelerator_mps"],
-)
-def partitions(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
-    """Devices are whole, and nobody shares them out, unless that is declared."""
-    cut_up = bool(baseline.get("node_accelerator_partitions", False))
-    shared = bool(baseline.get("node_accelerator_mps", False))
+@check("accelerator.health", reads=SOURCES, impact=Impact.MANUAL)
+def health(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """What the vendor's own tool says of each device's health."""
 
     def judge(device: Accelerator, _: Model | None) -> Iterator[Finding]:
-        mps = any(one.mps for one in device.processes or ())
-        observed = f"{'partitioned' if device.partitioned else 'whole'}{', MPS' if mps else ''}"
-        expected = f"{'partitioned' if cut_up else 'whole'}{', MPS allowed' if shared else ''}"
-        if device.compute_mode.lower() == "prohibited":
-            reason = "Its compute mode prohibits any use."
-            yield failed(device.name, observed="prohibited", expected=expected, reason=reason)
-        elif bool(device.partitioned) is not cut_up and device.partitioned is not None:
-            reason = "It is divided in another way than declared."
-            yield failed(device.name, observed=observed, expected=expected, reason=reason)
-        elif mps and not shared:
-            reason = "MPS shares it out, which is not declared."
-            yield failed(device.name, observed=observed, expected=expected, reason=reason)
-        elif device.partitioned is None and cut_up:
-            yield unknown(device.name, reason="It does not tell whether it is partitioned.")
+        said = device.health.strip()
+        word = said.lower()
+        if word in ("ok", "healthy"):
+            yield passed(device.name, observed=said, expected="OK")
+        elif not word:
+            yield untold(device, None, "health", expected=device.vendor is Vendor.ASCEND)
+        elif word == "warning":
+            reason = "The vendor's tool warns of it."
+            yield warned(device.name, observed=said, expected="OK", reason=reason)
+        elif word == "unknown":
+            yield unknown(device.name, reason="The vendor's tool does not know its health.")
         else:
-            yield passed(device.name, observed=observed, expected=expected)
+            reason = "The vendor's tool says that it is not healthy."
+            yield failed(device.name, observed=said, expected="OK", reason=reason)
 
     yield from of_each_device(facts, baseline, judge)

@@ -168,6 +168,8 @@ def aer(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         return
     counts, devices = facts.get(AER), facts.get(PCI_DEVICES)
     mine = {one.address for one in node.bus}
+    if not mine:
+        yield unknown(reason="The accelerators are not on the bus that the kernel shows.")
     silent = sorted(mine - counts.keys())
     for address in silent:
         reason = "The kernel does not count PCIe errors of this device (AER)."

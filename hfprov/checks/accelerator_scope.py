@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from hfprov.baseline import Baseline
@@ -14,7 +14,7 @@ from hfprov.evidence.accelerators.adapters import ACCELERATORS, ADAPTERS, Heard
 from hfprov.evidence.accelerators.model import Accelerator, Report, Vendor
 from hfprov.evidence.pci_devices import PCI_DEVICES, PciDevice
 from hfprov.evidence.system import MACHINE, Machine
-from hfprov.verdict import Finding, NotApplicable, not_applicable, unknown
+from hfprov.verdict import Finding, NotApplicable, badness, not_applicable, unknown
 
 SOURCES = (PCI_DEVICES, ACCELERATORS, MACHINE)
 
@@ -124,6 +124,16 @@ def model_of(device: Accelerator) -> Model | None:
     return accelerators().find(device.pci_id, device.model)
 
 
+def worst_of_each(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """One finding per subject, the worst: a device may be named by the bus and by two tools."""
+    kept: dict[str, Finding] = {}
+    for finding in findings:
+        known = kept.get(finding.subject)
+        if known is None or badness(finding.outcome) > badness(known.outcome):
+            kept[finding.subject] = finding
+    yield from kept.values()
+
+
 JudgeDevice = Callable[[Accelerator, Model | None], Iterator[Finding]]
 
 
@@ -133,6 +143,10 @@ def of_each_device(facts: Facts, baseline: Baseline, judge: JudgeDevice) -> Iter
     if node.without is not None:
         yield node.without
         return
+    yield from worst_of_each(_all_of(node, judge))
+
+
+def _all_of(node: Node, judge: JudgeDevice) -> Iterator[Finding]:
     yield from node.unheard()
     for device in node.devices:
         yield from judge(device, model_of(device))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Facts, check
+from hfprov.evidence.accelerators.amd import false_count
 from hfprov.evidence.kernel_events import KERNEL_LOG, BootLog
 from hfprov.evidence.kernel_log.log import KernelEvent
 from hfprov.evidence.system import MACHINE, Machine
@@ -25,7 +27,8 @@ from hfprov.verdict import (
 MOST_SUBJECTS = 64
 """Findings of one check; a log that names more devices than a machine has is somebody's joke."""
 READS = (KERNEL_LOG, MACHINE)
-_WORST = {Severity.INFO: 0, Severity.WARN: 1, Severity.FATAL: 2, Severity.UNKNOWN: 3}
+_WORST = {Severity.INFO: 0, Severity.WARN: 1, Severity.UNKNOWN: 2, Severity.FATAL: 3}
+"""A device with a fatal event has failed, whatever else it says that nobody understands."""
 
 Name = Callable[[KernelEvent], str]
 Meaning = Callable[[KernelEvent], str]
@@ -154,7 +157,21 @@ def accelerator_driver(facts: Facts, _: Baseline) -> Iterator[Finding]:
 @check("kernel_events.ras", reads=READS, impact=Impact.DRAIN)
 def ras(facts: Facts, _: Baseline) -> Iterator[Finding]:
     """No AMD GPU reports a memory or hardware error."""
-    yield from _judge(facts, ["amdgpu_ras", "amdgpu_hardware"], "hardware errors of GPUs")
+    found = _log(facts)
+    if isinstance(found, Finding):
+        yield found
+        return
+    categories = ("amdgpu_ras", "amdgpu_hardware")
+    events = tuple(_doubted(event) for event in found.log.of(*categories))
+    doubted = replace(found, log=replace(found.log, events=events))
+    yield from judge_events(doubted, categories, what="hardware errors of GPUs")
+
+
+def _doubted(event: KernelEvent) -> KernelEvent:
+    """The event, as unknown where its count is what a suspended GPU reads as."""
+    count = event.details.get("count", "")[:18]
+    noise = count.isdigit() and false_count(int(count))
+    return replace(event, severity=Severity.UNKNOWN) if noise else event
 
 
 @check("kernel_events.pcie", reads=READS, impact=Impact.MANUAL)

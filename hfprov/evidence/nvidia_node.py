@@ -24,7 +24,7 @@ LOG = command("tail", "-c", "262144", "/var/log/fabricmanager.log", limit=300_00
 TOPO = command("nvidia-smi", "topo", "-m", timeout=30)
 PEERMEM = file("/sys/module/nvidia_peermem/initstate", limit=64)
 RDMA_DEVICES = listing("/sys/class/infiniband/*", most=256)
-_VERSION = re.compile(r"[Vv]ersion(?: is)?:? *([0-9]+\.[0-9.]+)")
+_VERSION = re.compile(r"[Vv]ersion(?: is)?\s{0,3}:?\s{0,3}([0-9]+\.[0-9.]+)")
 
 
 @dataclass(frozen=True, slots=True)

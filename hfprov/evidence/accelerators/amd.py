@@ -30,6 +30,8 @@ from hfprov.evidence.rocm_smi_card import Card
 from hfprov.reading import Observation, Read, command
 
 _MIB = 1024 * 1024
+FALSE_COUNT = 1_048_560
+"""What a suspended GPU adds to its memory error counters each time it is asked (0xffff0): noise."""
 
 
 def _amd(*words: str) -> Read:
@@ -293,7 +295,9 @@ def _error(error: FieldError) -> DeviceError:
 
 def _card(card: Card, facts: rocm_smi.RocmSmi) -> Accelerator:
     """A card of rocm-smi, which prints less. RAS counts of a disabled block are not counts."""
-    blocks = [one for one in card.ras if one.status == "ENABLED"]
+    counted = [one for one in card.ras if one.status == "ENABLED"]
+    blocks = [one for one in counted if not false_count(one.uncorrectable)]
+    noise = [one for one in counted if false_count(one.uncorrectable)]
     return Accelerator(
         Vendor.AMD,
         _address(card.bdf),
@@ -324,8 +328,22 @@ def _card(card: Card, facts: rocm_smi.RocmSmi) -> Accelerator:
         power_limit_w=card.max_power_w,
         core_clock_mhz=card.gfx_clock_mhz,
         partitioned=_partitioned(card.compute_partition),
-        errors=tuple(_error(one) for one in card.errors),
+        errors=(
+            *(_error(one) for one in card.errors),
+            *(
+                DeviceError(
+                    f"block {one.name} counts {one.uncorrectable}, as a suspended GPU does",
+                    Severity.STRANGE,
+                )
+                for one in noise
+            ),
+        ),
     )
+
+
+def false_count(count: int | None) -> bool:
+    """Whether a count of errors is what a suspended GPU reads as, and no count at all."""
+    return bool(count) and count is not None and count % FALSE_COUNT == 0
 
 
 def _named(name: str, value: str | None) -> dict[str, str]:

@@ -104,7 +104,11 @@ def from_nvlink(status: NvlinkStatus) -> Report:
 
 
 def _interconnect(gpu: NvlinkGpu) -> Interconnect:
+    """The links; how many are up is open where the tool does not say it of each of them."""
     speeds = tuple(link.speed_gbytes_s for link in gpu.links if link.speed_gbytes_s)
+    told = not gpu.incomplete and (gpu.links or "inactive" in gpu.note.lower())
+    if not told:
+        return Interconnect("NVLink", note=gpu.note or gpu.incomplete)
     return Interconnect("NVLink", gpu.active, len(gpu.links), speeds, gpu.note)
 
 
