@@ -264,12 +264,12 @@ def _collect_failures(hosts: Sequence[str], todo: Plan, report: Report, log: Run
     """A host whose roles left one of their own checks unrepaired has failed, Ansible or not."""
     for host in hosts:
         view = report.after.get(host)
-        if host in report.failed or view is None:
+        if view is None:
             continue
-        reason = view.reason if not view.reachable else _still_wrong(view, todo.roles[host])
+        reason = report.failed.get(host) or view.reason or _still_wrong(view, todo.roles[host])
         if reason:
             report.failed[host] = reason
-            log.state(host, HostState.FAILED, reason)
+            log.state(host, HostState.FAILED if view.reachable else HostState.UNREACHABLE, reason)
 
 
 def _still_wrong(view: HostVerdicts, roles: tuple[str, ...]) -> str:
