@@ -99,6 +99,7 @@ MODULES = (
     "container_host",
     "accelerator",
     "accelerator_health",
+    "accelerator_use",
     "accelerator_firmware",
     "accelerator_links",
     "accelerator_fabric",
