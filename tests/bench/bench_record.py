@@ -72,7 +72,7 @@ class Stopwatch:
     def report(self, label: str, *, per: int = 0) -> None:
         each = f"   {1000 * self.cpu / per:6.2f} ms CPU per host" if per else ""
         figures = f"{self.wall:8.3f} s wall {self.cpu:8.3f} s CPU"
-        print(f"{label:<58} {figures}{each}", flush=True)  # noqa: T201 - its output
+        print(f"{label:<58} {figures}{each}", flush=True)
 
 
 @contextmanager
@@ -145,7 +145,7 @@ def main() -> None:
         record.close()
         size = sum(file.stat().st_size for file in Path(folder).iterdir())
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        print(f"{size / 1e6:.0f} MB on disk for 3 runs; {most} MB of memory at most")  # noqa: T201 - its output
+        print(f"{size / 1e6:.0f} MB on disk for 3 runs; {most} MB of memory at most")
 
 
 if __name__ == "__main__":

@@ -52,7 +52,8 @@ def test_it_runs_on_exactly_the_hosts_that_were_asked_for(rack):
 
 
 def test_a_pattern_that_matches_nobody_is_not_a_success(rack):
-    outcome, _ = run(request_for(rack, "  tasks:\n    - ansible.builtin.ping:\n", pattern="gpu_nodez"))
+    request = request_for(rack, "  tasks:\n    - ansible.builtin.ping:\n", pattern="gpu_nodez")
+    outcome, _ = run(request)
     assert outcome.status is PlayStatus.BROKEN
     assert outcome.hosts == {"a": HostResult.NOT_RUN, "b": HostResult.NOT_RUN}
 
@@ -103,7 +104,10 @@ def test_runs_at_the_same_time_do_not_mix_up_their_hosts(rack):
 
 
 def test_an_unexpected_prompt_ends_at_the_idle_time_limit(rack):
-    tasks = "  vars_prompt:\n    - name: answer\n      prompt: Really\n  tasks:\n    - ansible.builtin.ping:\n"
+    tasks = (
+        "  vars_prompt:\n    - name: answer\n      prompt: Really\n"
+        "  tasks:\n    - ansible.builtin.ping:\n"
+    )
     outcome, _ = run(request_for(rack, tasks, idle_timeout=4))
     assert outcome.status is PlayStatus.TIMED_OUT
     assert "prompt" in outcome.message
@@ -146,7 +150,10 @@ def test_no_secret_is_left_on_disk_while_it_runs_or_afterwards(rack, monkeypatch
         )
 
     with (rack / "hosts.yml").open("a") as inventory:
-        inventory.write(f"    # a vault would give this\n  children: {{g: {{vars: {{token: {canary}}}, hosts: {{a: {{}}, b: {{}}}}}}}}\n")
+        inventory.write(
+            "    # a vault would give this\n    children:\n      g:\n"
+            f"        vars: {{token: {canary}}}\n        hosts: {{a: {{}}, b: {{}}}}\n"
+        )
     outcome = run_play(request_for(rack, tasks, become_password=canary), look)
     assert outcome.status is PlayStatus.FINISHED
     assert during == []
