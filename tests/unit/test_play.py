@@ -151,8 +151,8 @@ def test_no_secret_is_left_on_disk_while_it_runs_or_afterwards(rack, monkeypatch
 
     with (rack / "hosts.yml").open("a") as inventory:
         inventory.write(
-            "    # a vault would give this\n    children:\n      g:\n"
-            f"        vars: {{token: {canary}}}\n        hosts: {{a: {{}}, b: {{}}}}\n"
+            "  children:\n    g:  # as a vault would give it\n"
+            f"      vars: {{token: {canary}}}\n      hosts: {{a: {{}}, b: {{}}}}\n"
         )
     outcome = run_play(request_for(rack, tasks, become_password=canary), look)
     assert outcome.status is PlayStatus.FINISHED
