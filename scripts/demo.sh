@@ -48,7 +48,7 @@ step 0 "Bring up a rack of $nodes nodes" $as_root "$hfprov" lab up --nodes "$nod
 step 0 "Bring every node to the declared baseline" \
     "$hfprov" provision -i "$inventory" --db "$record"
 step 0 "Certify the rack" "$hfprov" certify -i "$inventory" --db "$record"
-step 0 "Write the report" "$hfprov" report -i "$inventory" --db "$record" -o "$output/report-before.html"
+step 0 "Write the report" "$hfprov" report --db "$record" -o "$output/report-before.html"
 
 step 0 "Break $victim: somebody set its data NIC back to an MTU of 1500" \
     $as_root "$hfprov" lab break "$victim" mtu-runtime
@@ -59,7 +59,7 @@ step 1 "Look for drift: exit code 1 says that there is some" \
 step 0 "Repair what has drifted, and only that" \
     "$hfprov" drift --repair -i "$inventory" --db "$record"
 step 0 "Certify again" "$hfprov" certify -i "$inventory" --db "$record"
-step 0 "Write the final report" "$hfprov" report -i "$inventory" --db "$record" -o "$output/report.html"
+step 0 "Write the final report" "$hfprov" report --db "$record" -o "$output/report.html"
 
 printf '\nThe demo took %s s. All of it is in the report: %s\n' \
     "$(($(date +%s) - started))" "$output/report.html"

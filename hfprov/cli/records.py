@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def runs(
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1)] = 20,
+    last: Annotated[int, typer.Option("--last", "-n", min=1, help="How many, at most.")] = 20,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -33,7 +33,7 @@ def runs(
     from hfprov.report.terminal import print_json, print_runs
 
     with open_record(db, create=False) as record:
-        found = record.runs(limit)
+        found = record.runs(last)
     if as_json:
         print_json(runs_document(found))
     else:
@@ -60,7 +60,7 @@ def show(
 
 def history(
     host: HostArgument,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1)] = 20,
+    last: Annotated[int, typer.Option("--last", "-n", min=1, help="How many, at most.")] = 20,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -69,7 +69,7 @@ def history(
     from hfprov.report.terminal import print_history, print_json
 
     with open_record(db, create=False) as record:
-        entries = record.history(host, limit)
+        entries = record.history(host, last)
     if not entries:
         raise UsageError(
             f"The record knows no host '{host}'.", hint="'hfprov runs' lists the runs."
