@@ -45,7 +45,7 @@ CORRECTABLE_PER_DAY = 100
 """Corrected errors of a link in a day that are more than noise. No authority gives a number."""
 _DAY = 86_400.0
 _BUS = "the PCI devices"
-_BENIGN = frozenset({"UnsupReq"})
+BENIGN = frozenset({"UnsupReq"})
 """Counted while the firmware and the kernel probe for what is not there."""
 _REDIRECTS = frozenset({"ReqRedir", "CmpltRedir"})
 
@@ -169,7 +169,7 @@ def judge_errors(subject: str, counts: AerCounts, days: float) -> Finding:
     corrected = sum(counts.correctable.values())
     expected = f"none uncorrected, at most {CORRECTABLE_PER_DAY} corrected a day"
     observed = ", ".join(f"{name}: {magnitude(count)}" for name, count in sorted(serious.items()))
-    if set(serious) - _BENIGN:
+    if set(serious) - BENIGN:
         reason = "Packets on the bus were lost for good."
         return failed(subject, observed=observed, expected=expected, reason=reason)
     if serious:

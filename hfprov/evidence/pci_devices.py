@@ -94,8 +94,8 @@ def _parse(seen: Observation, _: Baseline) -> Mapping[str, PciDevice]:
     numa, virtual = _by_address(seen, NUMA), _by_address(seen, VIRTUAL)
     found = {}
     for address, result in uevents.items():
-        if not result.ok:
-            raise NoEvidenceError(f"'{result.name}' could not be read: {result.stderr}")
+        if not result.ok or result.truncated:
+            raise NoEvidenceError(f"'{result.name}' could not be read whole: {result.stderr}")
         unreadable: list[str] = []
         now = _link(address, "current", links, unreadable)
         best = _link(address, "max", links, unreadable)
@@ -160,6 +160,9 @@ def _link(
     speed = links[f"{which}_link_speed"].get(address)
     width = links[f"{which}_link_width"].get(address)
     if speed is None or width is None or not (speed.ok and width.ok):
+        return None
+    if speed.truncated or width.truncated:
+        unreadable.append(f"{which}_link: more text than a link has")
         return None
     try:
         return Link(parse_speed(speed.text), parse_width(width.text))
