@@ -97,13 +97,14 @@ def fabric_manager(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         return
     driver = facts.get(DRIVERS)[Vendor.NVIDIA].version
     yield _managed(facts.get(FABRIC_MANAGER), driver)
+    yield from node.unheard()
     for device in node.devices:
         if device.fabric:
             yield _joined(device)
 
 
 def _managed(found: FabricManager, driver: str) -> Finding:
-    """Whether the service is there, runs, and is of the driver's version; else what its log says."""
+    """Whether the service is there, runs, is of the driver's version, and what its log says."""
     expected = f"running, version {driver or 'of the driver'}"
     observed = f"{found.state}, version {found.version or 'unknown'}"
     fault = _fault(found, driver)

@@ -52,7 +52,8 @@ def from_facts(parts: list[XpuSmi | ToolFailure]) -> Report:
         raise NotUnderstoodError("xpu-smi said nothing.")
     devices: dict[int, Device] = {}
     for part in known:
-        devices |= {one.index: one for one in part.devices}
+        # Health names devices by number only; what discovery knows of them must stay.
+        devices |= {one.index: one for one in part.devices if one.bdf or one.index not in devices}
     checks = [one for part in known for one in part.checks]
     checks += [one for part in known for diagnosis in part.diagnoses for one in diagnosis.checks]
     for one in checks:

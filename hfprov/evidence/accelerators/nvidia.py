@@ -56,8 +56,11 @@ def report(seen: Observation) -> Report:
     """
     try:
         found = from_facts(parse(_said(seen, xml=True)))
-    except NotUnderstoodError:
-        found = from_facts(parse(_said(seen, xml=False)))
+    except NotUnderstoodError as error:
+        try:
+            found = from_facts(parse(_said(seen, xml=False)))
+        except (NoEvidenceError, NotUnderstoodError):
+            raise error from None
     return with_nvlink(found, seen)
 
 

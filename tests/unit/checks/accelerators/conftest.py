@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from hfprov.baseline import Baseline, Value
+from hfprov.checks import accelerator_scope
+from hfprov.checks.registry import Facts
+from hfprov.diagnosis import Tool
 from hfprov.judge import judge, reads_for
 from hfprov.reading import Observation
 from hfprov.verdict import Finding, Outcome
@@ -43,7 +47,8 @@ GPU_XML = """
   <clocks_event_reason_gpu_idle>Active</clocks_event_reason_gpu_idle>
   <clocks_event_reason_sw_power_cap>Not Active</clocks_event_reason_sw_power_cap>
   <clocks_event_reason_hw_slowdown>Not Active</clocks_event_reason_hw_slowdown>
-  <clocks_event_reason_hw_power_brake_slowdown>Not Active</clocks_event_reason_hw_power_brake_slowdown>
+  <clocks_event_reason_hw_power_brake_slowdown>Not Active
+  </clocks_event_reason_hw_power_brake_slowdown>
   <clocks_event_reason_sw_thermal_slowdown>Not Active</clocks_event_reason_sw_thermal_slowdown>
  </clocks_event_reasons>
  <fb_memory_usage><total>81559 MiB</total><reserved>551 MiB</reserved><used>1 MiB</used>
@@ -103,6 +108,7 @@ class Node:
         self.put("file /proc/cmdline", "ro quiet\n")
         self.put("file /etc/os-release", 'ID=ubuntu\nVERSION_ID="24.04"\n')
         self.put("file /proc/meminfo", f"MemTotal:       {2030 * 1024**2} kB\n")
+        self.files("glob /proc/[0-9]*/cmdline", **{"/proc/1/cmdline": "/sbin/init\0"})
         self.kernel_log()
 
     def baseline(self) -> Baseline:
@@ -201,7 +207,10 @@ def address(index: int) -> str:
 
 
 SMI = "run nvidia-smi -q -x"
-FABRIC = "systemctl show --property=Id,LoadState,ActiveState,SubState,UnitFileState nvidia-fabricmanager.service"
+FABRIC = (
+    "systemctl show --property=Id,LoadState,ActiveState,SubState,UnitFileState "
+    "nvidia-fabricmanager.service"
+)
 
 
 def h100_node(gpus: int = 8) -> Node:
@@ -210,7 +219,8 @@ def h100_node(gpus: int = 8) -> Node:
     body = "".join(GPU_XML.format(long=f"0000{address(n)}".upper(), index=n) for n in range(gpus))
     node.command(
         "nvidia-smi -q -x",
-        '<?xml version="1.0" ?>\n<nvidia_smi_log>\n<timestamp>Sun Nov 29 10:00:00 2026</timestamp>\n'
+        '<?xml version="1.0" ?>\n<nvidia_smi_log>\n'
+        "<timestamp>Sun Nov 29 10:00:00 2026</timestamp>\n"
         "<driver_version>580.95.05</driver_version>\n<cuda_version>13.0</cuda_version>\n"
         f"<attached_gpus>{gpus}</attached_gpus>{body}\n</nvidia_smi_log>\n",
     )
@@ -283,3 +293,14 @@ def bare() -> type[Node]:
 def addresses() -> list[str]:
     """PCI addresses of the GPUs of ``h100``."""
     return [address(n) for n in range(8)]
+
+
+@pytest.fixture
+def node_of() -> Callable[[Node, Tool], tuple[accelerator_scope.Node, Tool, Observation]]:
+    """What ``diagnose`` looks at before it runs a tool."""
+
+    def look(node: Node, tool: Tool) -> tuple[accelerator_scope.Node, Tool, Observation]:
+        seen = Observation.from_json({"results": node.results})
+        return accelerator_scope.look(Facts(seen, node.baseline()), node.baseline()), tool, seen
+
+    return look

@@ -1,9 +1,9 @@
-"""Recorded outputs of vendors' tools, judged: the sick fail for the right reason, the others do not.
+"""Recorded outputs of vendors' tools, judged: the sick fail for the right reason, no others do.
 
 The recordings lie beside the project and are not part of it; without them these tests are skipped.
-What a senior operator would say of each is data, in ``tests/data/verdicts_accelerator.yml``: for each
-file the checks, with their subjects, that ``fail``, ``warn`` or are ``unknown``; all others pass or do
-not apply. ``said`` has words that the reason or the observation of a check must have.
+What a senior operator would say of each is data, in ``tests/data/verdicts_accelerator.yml``: for
+each file the checks, with their subjects, that ``fail``, ``warn`` or are ``unknown``; all others
+pass or do not apply. ``said`` has words that the reason or observation of a check must have.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SILENT_ABOUT = (
 def furnished(node: Any, name: str, row: dict[str, Any]) -> Any:
     """The node with the capture as the output of the tool it is from."""
     text = (CAPTURES / name).read_text("utf-8")
-    tool = row.get("as") or name.split("/")[0]
+    tool = row.get("as") or name.split("/", 1)[0]
     for number, pci_id in enumerate(row.get("bus", ())):
         node.bus(f"0000:{number + 1:02x}:00.0", pci_id)
     if tool == "kernel-log":
