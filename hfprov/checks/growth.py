@@ -171,8 +171,8 @@ def _judge_port(subject: str, rise: Growth) -> Finding:
         if not meaning_of(name).note and "cqe" not in name
     }
     links, again = _of(rise, Family.LINK), _of(rise, Family.RETRANSMIT)
-    packets = rise.increases.get("port_rcv_packets", 0)
-    traffic = Trouble(frames=packets or None, damaged=errors, lost=again, paused={}, storms={})
+    packets = rise.increases.get("port_rcv_packets", 0) or None
+    traffic = Trouble(packets, packets, damaged=errors, lost=again, paused={}, storms={})
     return _first(
         subject,
         rise,

@@ -42,6 +42,8 @@ from hfprov.verdict import (
 VARIABLE = "jumbo_mtu_interfaces"
 _MODE = re.compile(r"([0-9]{1,7})base")
 _MBIT = 1000
+_ONE_VENDOR = 56_000
+"""A mode between adapters and switches of one vendor; no standard, and 40 Gbit/s elsewhere."""
 _NETWORK = 0x02
 """The PCI base class of network adapters."""
 
@@ -227,7 +229,8 @@ def _no_speed(name: str, settings: LinkSettings | None) -> Finding:
 def capability(settings: LinkSettings) -> int | None:
     """The fastest mode that the adapter supports, in Mbit/s; None where it does not say."""
     modes = (_MODE.match(mode) for mode in settings.supported.link_modes)
-    return max((int(mode[1]) for mode in modes if mode), default=None)
+    speeds = {int(mode[1]) for mode in modes if mode} - {_ONE_VENDOR}
+    return max(speeds, default=None)
 
 
 @check("nic.bonds", reads=[LINKS, BOND_STATES], impact=Impact.MANUAL)

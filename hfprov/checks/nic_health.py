@@ -48,7 +48,10 @@ _HARMLESS = re.compile(
 """Frames for somebody else: unknown protocols, addresses and VLANs, or an interface taken down."""
 _DURATION = re.compile(r".*_(?:duration|transition)|port_xmit_wait")
 _STORM = re.compile(r".*pause_storm.*")
-_TOTALS = ("rx_packets_phy", "frames_rx_ok", "rx_packets", "rx_frames", "rx_total_packets")
+_PORT_TOTALS = ("rx_packets_phy", "frames_rx_ok", "rx_packets", "rx_frames", "rx_total_packets")
+_HOST_TOTALS = ("rx_packets", "rx_total_packets", *_PORT_TOTALS)
+_HOST = re.compile(r"[rt]x_?[0-9]+_.*|.*(?:out_of_buffer|exhausted|alloc).*")
+"""Counters of the queues of the host; RDMA passes them by."""
 
 
 _DAMAGED = "Frames arrive damaged: a cable, a module, dirt on a connector, or the port."
@@ -63,22 +66,24 @@ class Trouble:
     """What the counters of one adapter tell, without those that say nothing of its health."""
 
     frames: int | None
-    """Frames received; None where no counter tells."""
+    """Frames that the port received; None where no counter tells."""
+    host_frames: int | None
+    """Those of them that went through the kernel."""
     damaged: Mapping[str, int]
     lost: Mapping[str, int]
     paused: Mapping[str, int]
     storms: Mapping[str, int]
 
-    def share(self, counts: Mapping[str, int]) -> float | None:
-        """The largest of some counters as a share of all frames: several count the same ones."""
-        most = max(counts.values(), default=0)
-        return most / (self.frames + most) if self.frames else None
-
     def exceeds(self, counts: Mapping[str, int], limit: float) -> bool:
-        share = self.share(counts)
-        if share is None:
-            return max(counts.values(), default=0) >= FEW
-        return share > limit
+        """Whether one of some counters is more than a share of all that it could have counted.
+
+        The largest one, not the sum: several count the same frames.
+        """
+        return any(self._exceeds(name, count, limit) for name, count in counts.items())
+
+    def _exceeds(self, name: str, count: int, limit: float) -> bool:
+        frames = self.host_frames if _HOST.fullmatch(name) else self.frames
+        return count >= FEW if frames is None else count / (frames + count) > limit
 
 
 def trouble(counters: Mapping[str, int]) -> Trouble:
@@ -92,7 +97,8 @@ def trouble(counters: Mapping[str, int]) -> Trouble:
     pauses = {name: count for name, count in of(Family.PAUSE).items() if not _DURATION.match(name)}
     storms = {name: count for name, count in pauses.items() if _STORM.match(name)}
     return Trouble(
-        frames=next((risen[name] for name in _TOTALS if name in risen), None),
+        frames=next((risen[name] for name in _PORT_TOTALS if name in risen), None),
+        host_frames=next((risen[name] for name in _HOST_TOTALS if name in risen), None),
         damaged={k: v for k, v in of(Family.ERROR).items() if not _RAW.fullmatch(k)},
         lost={k: v for k, v in of(Family.DISCARD).items() if not _HARMLESS.fullmatch(k)},
         paused={name: count for name, count in pauses.items() if name not in storms},

@@ -265,7 +265,7 @@ def judge_read_requests(adapters: Sequence[LspciDevice]) -> Iterator[Finding]:
     for one in adapters:
         size = one.express.max_read_request_bytes if one.express else None
         if size is not None:
-            model = f"{one.vendor_id}:{one.device_id}"
+            model = f"{one.vendor_id}:{one.device_id}" if one.vendor_id else one.description
             by_model.setdefault(model, {})[one.address] = f"{size} bytes"
     if not by_model:
         yield unknown(reason="'lspci' does not tell the size of read requests: it needs root.")

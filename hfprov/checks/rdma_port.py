@@ -107,8 +107,8 @@ def judge_ports(ports: Sequence[RdmaPort]) -> Iterator[Finding]:
     for port in ports:
         name = f"{port.device}/{port.port}"
         yield judge_port(name, port)
-        if port.rate and _active(port):
-            kind = f"{port.hca_type or ''} {port.link_layer or ''}"
+        if port.rate and port.hca_type and _active(port):
+            kind = f"{port.hca_type} {port.link_layer or ''}"
             rates.setdefault(kind, {})[name] = f"{port.rate.gbit_per_s:g} Gbit/s"
     for alike in rates.values():
         odd = odd_ones(alike)

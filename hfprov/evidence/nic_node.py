@@ -33,8 +33,10 @@ _FAILED = (1, 75, 76, 77, 81, 92, 95)
 """Exit codes of ethtool with a sentence that says why: 1, and the errno of older versions."""
 SETTINGS = command("ethtool", "{name}", timeout=5, limit=32 * 1024, each=_PCI_NETS, most=_MOST)
 MODULE = command("ethtool", "-m", "{name}", timeout=5, limit=64 * 1024, each=_PCI_NETS, most=_MOST)
-# Counters of single queues are thousands of lines that no check reads; the sums stay.
-_SUMS = "ethtool -S \"$1\" | grep -vE '^ *(\\[[0-9]+\\]|ch[0-9]|[rt]x(_queue)?[-_]?[0-9])'"
+# Single queues have thousands of lines; what they lost stays, their traffic and zeros go.
+_QUEUE = "(\\[[0-9]+\\]|ch[0-9]|[rt]x(_queue)?[-_]?[0-9])"
+_TRAFFIC = "(: 0$|packets|bytes|pkts|csum|cache|cqe|poll|arm|events|wake|nop)"
+_SUMS = f"ethtool -S \"$1\" | grep -vE '^ *{_QUEUE}.*{_TRAFFIC}'"
 STATISTICS = command(
     "sh", "-c", _SUMS, "sh", "{name}", timeout=5, limit=128 * 1024, each=_PCI_NETS, most=_MOST
 )
