@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import re
+from dataclasses import replace
 from datetime import timedelta
 from xml.etree import ElementTree as ET
 
@@ -13,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hfprov.record.model import Certificate, HostState
+from hfprov.record.model import HostState, RunStatus
 from hfprov.report.csv_export import write_csv
 from hfprov.report.html_page import certificate_status, write_html
 from hfprov.report.junit import write_junit
 from hfprov.report.markdown import write_markdown
 from hfprov.report.overview import survey
 from hfprov.report.prometheus import write_prometheus
-from hfprov.report.standing import standing
+from hfprov.report.standing import ending, standing
 from hfprov.verdict import Finding, Outcome, Verdict
 
 WRITERS = (write_html, write_markdown, write_junit, write_csv, write_prometheus)
@@ -258,14 +259,41 @@ def test_nothing_judged_is_unknown_in_every_state(state):
     assert standing(state, None).outcome is Outcome.UNKNOWN
 
 
+@pytest.mark.parametrize("state", list(HostState))
+def test_good_verdicts_make_a_good_host_only_when_the_run_was_done_with_it(rack, record, state):
+    with record.start_run("provision", ["hfprov"], rack.baselines(["n1"])) as log:
+        log.observed("n1", "before", b"{}", rack.good(), state=state)
+        log.finish(0)
+    judged = record.last_verdicts("n1")
+    found = standing(state, judged)
+    if state in {HostState.OBSERVED, HostState.VERIFIED}:
+        assert (found.outcome, found.note) == (Outcome.PASS, "")
+    elif state in {HostState.FAILED, HostState.NOT_ATTEMPTED}:
+        assert found.outcome is Outcome.FAIL
+        assert found.note
+    else:
+        assert found.outcome is Outcome.UNKNOWN
+        assert found.note
+
+
+@pytest.mark.parametrize("status", list(RunStatus))
+@pytest.mark.parametrize("code", [0, 1, 3, None])
+def test_only_a_run_that_ended_well_is_good(rack, record, status, code):
+    rack.run("n1", rack.good())
+    found = ending(replace(record.run().info, status=status, exit_code=code))
+    good = status is RunStatus.COMPLETE and code == 0
+    assert (found.outcome is Outcome.PASS) == good
+    assert bool(found.note) != good
+    if status is not RunStatus.COMPLETE:
+        assert found.outcome is Outcome.UNKNOWN
+        assert "exit code" not in found.note
+
+
 def test_certificates_are_as_of_the_report(rack):
     issued = rack.certificate("n1", "c1", hours=2)
     now = issued.issued_at + timedelta(minutes=1)
     assert certificate_status(issued, now)[0] is Outcome.PASS
     assert certificate_status(issued, issued.expires_at)[0] is Outcome.WARN
     assert certificate_status(None, now) == (Outcome.NOT_APPLICABLE, "none")
-    fields = {name: getattr(issued, name) for name in Certificate.__slots__}
-    revoked = Certificate(**(fields | {"revoked_at": now}))
-    assert certificate_status(revoked, now)[0] is Outcome.FAIL
-    unsigned = Certificate(**(fields | {"signature": ""}))
-    assert "not signed" in certificate_status(unsigned, now)[1]
+    assert certificate_status(replace(issued, revoked_at=now), now)[0] is Outcome.FAIL
+    assert "not signed" in certificate_status(replace(issued, signature=""), now)[1]
