@@ -23,8 +23,8 @@ PAGE = ROOT / "docs" / "parsers.md"
 TABLES = ("captures_host", "captures_net", "captures_nvidia", "captures_other")
 HEAD = """# Tools whose output hfprov reads
 
-Written by `scripts/parser_docs.py` from `hfprov/evidence/tools.py` and the tables of expectations in
-`tests/data`; run it after a change of either.
+Written by `scripts/parser_docs.py` from `hfprov/evidence/tools.py` and the tables of expectations
+in `tests/data`; run it after a change of either.
 
 Every parser takes text and gives facts, or refuses with the reason; `hfprov parse TOOL FILE` prints
 the facts. *Recordings* is the number of outputs of real tools that the tests compare with what can
