@@ -22,6 +22,7 @@ from hfprov.cli import lab
 from hfprov.cli.app import app
 from hfprov.converge import Plan, Report
 from hfprov.errors import ExitCode
+from hfprov.fleet_checks import Sample, odd_ones
 from hfprov.judge import reads_for
 from hfprov.lab.rack import NodeStatus, RackStatus
 from hfprov.lab.state import NetworkStack
@@ -159,6 +160,12 @@ def every_document(record, run, lab_json):
     yield documents.run_document(record.run(run))
     yield documents.history_document("n1", record.history("n1"))
     yield evidence_document(record, run, "n1")
+    yield odd_ones(
+        [
+            Sample(host, "10de:2330", {"vbios": vbios, "driver": host}, "gpu0")
+            for host, vbios in (("n1", "96.00"), ("n2", "96.00"), ("n3", "95.00"))
+        ]
+    ).document()
     yield parsed()
     yield lab_json
 
