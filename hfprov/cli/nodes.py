@@ -49,7 +49,7 @@ def baseline(
 ) -> None:
     """Print a host's baseline: each value, its origin, its reason, and how it is read back."""
     from hfprov.report.documents import baseline_document
-    from hfprov.report.golden import golden_table
+    from hfprov.report.golden import golden_table, shown_value
     from hfprov.report.terminal import print_json, print_table
 
     site = open_site(selection(inventory, host, vault_password_file))
@@ -61,7 +61,19 @@ def baseline(
         print_json(baseline_document(one, rows))
         return
     columns = ("variable", "value", "origin", "reason", "read back by")
-    print_table(columns, [[row[name] for name in columns] for row in rows])
+    print_table(
+        columns,
+        [
+            (
+                row["variable"],
+                shown_value(row),
+                row["origin"],
+                row["reason"],
+                ", ".join(row["read_back_by"]),
+            )
+            for row in rows
+        ],
+    )
 
 
 def provision(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from hfprov.converge import Tools
     from hfprov.record.store import Record
     from hfprov.sweep import Fleet
+
+_URL_PASSWORD = re.compile(r"(://[^/@\s]*?:)[^/\s]*(@)")
 
 InventoryOption = Annotated[
     list[Path] | None,
@@ -155,5 +158,6 @@ def open_record(db: str | None, *, create: bool = True) -> Iterator[Record]:
 
 
 def command_line() -> list[str]:
-    """What was typed, for the record. Options never carry secrets: passwords are asked for."""
-    return [Path(sys.argv[0]).name, *sys.argv[1:]]
+    """What was typed, for the record. Only the record's URL may carry a password; it is masked."""
+    typed = [Path(sys.argv[0]).name, *sys.argv[1:]]
+    return [_URL_PASSWORD.sub(r"\1********\2", word) for word in typed]

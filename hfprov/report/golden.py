@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -11,7 +12,7 @@ import yaml
 from hfprov import paths
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import checks_for
-from hfprov.report.terminal import safe
+from hfprov.report.inert import one_line
 
 HIDDEN = "(secret)"
 
@@ -51,16 +52,18 @@ def golden_table(baseline: Baseline) -> list[dict[str, Any]]:
                 {
                     "role": role,
                     "variable": variable,
-                    "value": None if value is None else _shown(value.value, secret=value.secret),
+                    "value": None if value is None or value.secret else value.value,
+                    "secret": value is not None and value.secret,
                     "origin": "" if value is None else value.origin,
-                    "reason": safe(_part(option.get("description"), "Why")),
-                    "source": safe(_part(option.get("description"), "Source")),
-                    "read back by": ", ".join(judged.get(variable, [])),
+                    "reason": one_line(_part(option.get("description"), "Why")),
+                    "source": one_line(_part(option.get("description"), "Source")),
+                    "read_back_by": judged.get(variable, []),
                     "reads": sorted(set(read.get(variable, []))),
                 }
             )
     return rows
 
 
-def _shown(value: Any, *, secret: bool) -> str:
-    return HIDDEN if secret else json.dumps(value, ensure_ascii=False, default=str)
+def shown_value(row: Mapping[str, Any]) -> str:
+    """The value of a row for people: JSON text, or that it is secret."""
+    return HIDDEN if row["secret"] else json.dumps(row["value"], ensure_ascii=False, default=str)

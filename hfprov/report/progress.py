@@ -9,7 +9,8 @@ from rich.text import Text
 
 from hfprov.converge import Progress
 from hfprov.play import TaskResult
-from hfprov.report.terminal import console, safe
+from hfprov.report.inert import one_line
+from hfprov.report.terminal import console
 from hfprov.sweep import HostVerdicts
 
 _QUARTERS = 4
@@ -55,11 +56,11 @@ class Shown(Progress):
     def _line(self, text: str, style: str = "") -> None:
         if not self._quiet:
             self._clear()
-            self._out.print(Text(safe(text), style=style))
+            self._out.print(Text(one_line(text), style=style))
 
     def _status(self, text: str) -> None:
         if self._live:
-            sys.stderr.write(f"{_CLEAR_LINE}{safe(text)[: self._out.width - 1]}")
+            sys.stderr.write(f"{_CLEAR_LINE}{one_line(text)[: self._out.width - 1]}")
             sys.stderr.flush()
 
     def _clear(self) -> None:

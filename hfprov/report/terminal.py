@@ -18,11 +18,11 @@ from rich.text import Text
 from hfprov.catalogue.explanations import Explanation
 from hfprov.checks.registry import Check
 from hfprov.converge import Plan, Report
-from hfprov.evidence.text import clean
 from hfprov.operate import Operation
 from hfprov.record.model import HistoryEntry, RunInfo
 from hfprov.record.views import RunView
 from hfprov.report.documents import summary
+from hfprov.report.inert import one_line
 from hfprov.sweep import HostVerdicts
 from hfprov.verdict import Outcome, Verdict, badness
 
@@ -33,13 +33,6 @@ STYLES = {
     Outcome.UNKNOWN: "magenta",
     Outcome.NOT_APPLICABLE: "dim",
 }
-_CELL = 400
-
-
-def safe(text: object) -> str:
-    """A node's or user's text in one line, harmless to a terminal, of bounded length."""
-    line = " ".join(clean(str(text)[: 4 * _CELL]).split())
-    return line if len(line) <= _CELL else line[: _CELL - 1] + "…"
 
 
 def console(stream: TextIO | None = None) -> Console:
@@ -71,9 +64,9 @@ def print_views(views: Mapping[str, HostVerdicts], *, verbose: bool = False) -> 
         head = Text(view.host, style="bold")
         out.print(head, outcome_text(view.outcome))
         if not view.reachable:
-            out.print(Text(f"  {safe(view.reason)}"))
+            out.print(Text(f"  {one_line(view.reason)}"))
             if view.hint:
-                out.print(Text(f"  {safe(view.hint)}", style="dim"))
+                out.print(Text(f"  {one_line(view.hint)}", style="dim"))
             continue
         for verdict in _worst_first(view.verdicts):
             if verbose or verdict.outcome in _WORTH_SHOWING:
@@ -89,16 +82,16 @@ def verdict_line(verdict: Verdict) -> Text:
     line.append(f"{finding.outcome.value:<8}", style=STYLES[finding.outcome])
     line.append(f"{verdict.check}")
     if finding.subject:
-        line.append(f" {safe(finding.subject)}", style="bold")
+        line.append(f" {one_line(finding.subject)}", style="bold")
     parts = []
     if finding.observed:
-        parts.append(f"observed {safe(finding.observed)}")
+        parts.append(f"observed {one_line(finding.observed)}")
     if finding.expected:
-        parts.append(f"expected {safe(finding.expected)}")
+        parts.append(f"expected {one_line(finding.expected)}")
     if parts:
         line.append(": " + ", ".join(parts))
     if finding.reason:
-        line.append(f" - {safe(finding.reason)}", style="dim")
+        line.append(f" - {one_line(finding.reason)}", style="dim")
     return line
 
 
@@ -111,16 +104,16 @@ def print_plan(plan: Plan) -> None:
             out.print(Text(f"  {host}: {', '.join(plan.roles[host])}"))
     for host, reasons in plan.withheld.items():
         for what, reason in reasons.items():
-            out.print(Text(f"  {host}: {what} is not repaired: {safe(reason)}", style="yellow"))
+            out.print(Text(f"  {host}: {what} is not repaired: {one_line(reason)}", style="yellow"))
 
 
 def print_report(report: Report) -> None:
     """What went wrong in a converge; nothing when nothing did."""
     out = console(sys.stderr)
     for host, reason in report.failed.items():
-        out.print(Text(f"{host} failed: {safe(reason)}", style="red"))
+        out.print(Text(f"{host} failed: {one_line(reason)}", style="red"))
     if report.stopped:
-        out.print(Text(f"The rollout stopped. {safe(report.stopped)}", style="red"))
+        out.print(Text(f"The rollout stopped. {one_line(report.stopped)}", style="red"))
     if report.not_attempted:
         out.print(Text(f"Not attempted: {', '.join(report.not_attempted)}", style="yellow"))
 
@@ -130,7 +123,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     out = console()
     table = Table(*columns, box=None, pad_edge=False, show_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(safe(cell)) for cell in row))
+        table.add_row(*(cell if isinstance(cell, Text) else Text(one_line(cell)) for cell in row))
     out.print(table)
 
 
@@ -149,9 +142,9 @@ def print_certified(done: Operation) -> None:
         out.print(Text(host, style="bold"), Text("not certified", style="red"))
         for one in done.blockers[host]:
             what = f"{one.check} {one.subject}".strip()
-            out.print(Text(f"  {one.outcome:<8}{safe(what)} - {safe(one.reason)}"))
+            out.print(Text(f"  {one.outcome:<8}{one_line(what)} - {one_line(one.reason)}"))
             if one.remedy:
-                out.print(Text(f"          {safe(one.remedy)}", style="dim"))
+                out.print(Text(f"          {one_line(one.remedy)}", style="dim"))
 
 
 def print_runs(found: Iterable[RunInfo]) -> None:
@@ -184,15 +177,15 @@ def print_run(view: RunView, *, verbose: bool) -> None:
             line.append(" ").append_text(outcome_text(one.latest.summary.outcome))
         out.print(line)
         if one.reason:
-            out.print(Text(f"  {safe(one.reason)}"))
+            out.print(Text(f"  {one_line(one.reason)}"))
         for verdict in _worst_first(one.latest.verdicts if one.latest else ()):
             if verbose or verdict.outcome in _WORTH_SHOWING:
                 out.print(verdict_line(verdict))
     for host, change in view.changes():
-        out.print(Text(f"{host}: {change.item}: {safe(change.role)}: {safe(change.task)}"))
+        out.print(Text(f"{host}: {change.item}: {one_line(change.role)}: {one_line(change.task)}"))
     for event in view.events():
         about = f"{event.host}: " if event.host else ""
-        out.print(Text(f"{event.at:%H:%M:%S} {about}{safe(event.message)}", style="dim"))
+        out.print(Text(f"{event.at:%H:%M:%S} {about}{one_line(event.message)}", style="dim"))
 
 
 def print_history(entries: Iterable[HistoryEntry]) -> None:
@@ -227,9 +220,9 @@ def print_facts(facts: Any, depth: int = 0) -> None:
     indent = "  " * depth
     pairs = facts.items() if isinstance(facts, dict) else enumerate(facts)
     for key, value in pairs:
-        label = f"{indent}{safe(key)}" if isinstance(facts, dict) else f"{indent}-"
+        label = f"{indent}{one_line(key)}" if isinstance(facts, dict) else f"{indent}-"
         if isinstance(value, (dict, list)) and value:
             sys.stdout.write(f"{label}:\n")
             print_facts(value, depth + 1)
         else:
-            sys.stdout.write(f"{label}: {safe(value)}\n")
+            sys.stdout.write(f"{label}: {one_line(value)}\n")
