@@ -38,7 +38,8 @@ STYLES = {
 def console(stream: TextIO | None = None) -> Console:
     """A console without markup or highlighting; colours only on a terminal."""
     out = stream or sys.stdout
-    width = None if out.isatty() else 160
+    # In a pipe a row is a line, whatever its length.
+    width = None if out.isatty() else 4000
     return Console(file=out, markup=False, highlight=False, width=width, soft_wrap=not out.isatty())
 
 
@@ -121,7 +122,9 @@ def print_report(report: Report) -> None:
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A plain table. Cells are cleaned; a Text cell keeps its style."""
     out = console()
-    table = Table(*columns, box=None, pad_edge=False, show_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(name, overflow="fold")
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(one_line(cell)) for cell in row))
     out.print(table)
