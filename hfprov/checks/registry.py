@@ -108,6 +108,8 @@ MODULES = (
     "limits",
     "mtu",
     "time",
+    "performance",
+    "comm_library",
 )
 
 

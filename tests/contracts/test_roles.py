@@ -17,13 +17,18 @@ from hfprov.checks.registry import all_checks
 ROOT = Path(__file__).parents[2]
 ROLES = sorted(path.parents[1] for path in ROOT.glob("roles/*/meta/argument_specs.yml"))
 MUTATIONS = Path(__file__).with_name("roles_mutations.yml")
-MODULES = ("limits", "mtu", "time")
+MODULES = ("limits", "mtu", "time", "performance", "comm_library")
 
 UNJUDGED: Mapping[str, str] = {}
 """Variables that no check can read back, each with the reason."""
 UNPROVOKED = {
     "mtu.management": "a practice node must not lose its network; tests/unit/checks/test_mtu.py",
     "time.offset": "a practice node shares its machine's clock; tests/unit/checks/test_time.py",
+    "performance.governor": "the kernel is the host's; tests/unit/checks/test_performance.py",
+    "performance.idle_latency": "the kernel is the host's; tests/unit/checks/test_performance.py",
+    "performance.hugepages": "the kernel is the host's; tests/unit/checks/test_performance.py",
+    "performance.swap": "not declared by default; tests/unit/checks/test_performance.py",
+    "comm_library.devices": "none is declared by default; tests/unit/checks/test_comm_library.py",
 }
 """Checks that no mutation makes fail on a practice node: why, and where they do fail."""
 

@@ -29,7 +29,13 @@ ROOT = Path(__file__).parents[2]
 RACK = Path(os.environ.get("HFPROV_TEST_RACK", "/nonexistent"))
 MUTATIONS = yaml.safe_load(Path(__file__).with_name("roles_mutations.yml").read_text())
 BAD = {Outcome.FAIL, Outcome.UNKNOWN}
-GROUPS = {"limits": "limits.", "jumbo_mtu": "mtu.", "time_sync": "time."}
+GROUPS = {
+    "limits": "limits.",
+    "jumbo_mtu": "mtu.",
+    "time_sync": "time.",
+    "performance": "performance.",
+    "comm_library": "comm_library.",
+}
 CASES = [
     pytest.param(role, mutation, id=f"{role}-{mutation['what'].replace(' ', '_')}")
     for role, mutations in MUTATIONS.items()
@@ -118,15 +124,21 @@ def converge(nodes: set[str], role: str, *options: str) -> dict[str, int]:
     return {node: int(count) for node, count in found}
 
 
-PLACES = "etc/security etc/systemd etc/chrony etc/default etc/network"
+PLACES = (
+    "etc/security etc/systemd etc/chrony etc/default etc/network "
+    "etc/sysctl.d etc/sysctl.conf etc/ufw etc/nccl.conf etc/rccl.conf etc/ucx etc/profile.d "
+    "etc/environment root/.nccl.conf home usr/share/modules opt/modulefiles"
+)
 SNAPSHOT = f"cd / && tar -cpf /run/before.tar {PLACES} 2>/dev/null; test -s /run/before.tar"
 RESTORE_FILES = f"cd / && rm -rf {PLACES} && tar -xpf /run/before.tar && systemctl daemon-reload\n"
 RESTORE = {
     "limits": "systemctl kill -s HUP systemd-logind; systemctl restart ssh",
     "jumbo_mtu": "networkctl reload; ip link set eth1 mtu 9000; sleep 0.5",
     "time_sync": "systemctl restart chrony && chronyc waitsync 30 0 0 0.2 >/dev/null",
+    "performance": "/usr/lib/systemd/systemd-sysctl --prefix=/net/ipv4",
+    "comm_library": "true",
 }
-STOP_RIVALS = "systemctl stop ntpsec.service ntp.service 2>/dev/null\n"
+STOP_RIVALS = "systemctl stop ntpsec.service ntp.service tuned.service 2>/dev/null\n"
 
 
 @pytest.fixture

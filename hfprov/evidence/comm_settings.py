@@ -1,0 +1,170 @@
+"""Where variables of NCCL, RCCL and UCX are set on a node, and the devices that they name.
+
+Sources: NVIDIA/nccl and ROCm/rccl, src/misc/param.cc (the file in the home directory before that in
+/etc, and the first value of a name counts); openucx/ucx, src/ucs/config/parser.c (the last counts).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from hfprov.baseline import Baseline
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.text import clean, excerpt
+from hfprov.reading import Observation, Read, Result, Source, command, file, listing
+
+NCCL_FILES = ("/etc/nccl.conf", "/etc/rccl.conf")
+"""NCCL's and RCCL's, which read the same variables."""
+UCX_DIRECTORY = "/etc/ucx"
+UCX_FILE = f"{UCX_DIRECTORY}/ucx.conf"
+_FILES = tuple(file(path) for path in (*NCCL_FILES, UCX_FILE, UCX_DIRECTORY))
+FILES: Source[Mapping[str, Result]] = Source(
+    "files of communication libraries",
+    lambda _: _FILES,
+    lambda seen, _: {read.request["path"]: seen.one(read) for read in _FILES},
+)
+"""By path, whatever their status; the directory of UCX too."""
+
+BEGIN = "# BEGIN of what the role 'comm_library' writes; see its README"
+END = "# END of what the role 'comm_library' writes; see its README"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The role's lines in a file that others may write to as well."""
+
+    lines: tuple[str, ...]
+    first: int
+    """Number of the line with the first marker; 0 when there is no whole block."""
+    last: int
+
+
+def block_of(text: str) -> Block:
+    """The role's block in a file's text; empty when its markers are not both there, once each."""
+    lines = clean(text).splitlines()
+    if lines.count(BEGIN) != 1 or lines.count(END) != 1 or lines.index(BEGIN) > lines.index(END):
+        return Block((), 0, 0)
+    first, last = lines.index(BEGIN), lines.index(END)
+    return Block(tuple(lines[first + 1 : last]), first + 1, last + 1)
+
+
+PLACES = (
+    *NCCL_FILES,
+    UCX_DIRECTORY,
+    "/etc/environment",
+    "/etc/environment.d",
+    "/etc/security/pam_env.conf",
+    "/etc/profile",
+    "/etc/profile.d",
+    "/etc/bash.bashrc",
+    "/etc/bashrc",
+    "/etc/csh.login",
+    "/etc/csh.cshrc",
+    "/etc/default",
+    "/etc/sysconfig",
+    "/etc/systemd",
+)
+"""Files and trees from which a login, a service or a job takes its environment."""
+_IN_HOMES = (".nccl.conf", ".rccl.conf", "ucx.conf")
+_PATTERN = "(NCCL|RCCL|UCX)_[A-Z0-9_]+"
+# Patterns of home directories must be expanded on the node; hence a shell. grep ends with 1 when
+# it finds nothing, and with 2 when it could not look.
+_SCRIPT = """\
+IFS=
+for pattern; do
+  for place in $pattern; do
+    [ -e "$place" ] || continue
+    grep -rHnIsZE -D skip -e "$0" -- "$place" || [ $? -eq 1 ] || exit 2
+  done
+done
+exit 0"""
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """One place where a variable gets a value."""
+
+    name: str
+    value: str
+    path: str
+    line: int
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+def _reads(baseline: Baseline) -> tuple[Read, ...]:
+    homes = baseline.get("comm_library_home_directories", ())
+    places = [
+        *PLACES,
+        *(f"{home}/{name}" for home in homes for name in _IN_HOMES),
+        *baseline.get("comm_library_modulefile_directories", ()),
+    ]
+    return (command("sh", "-c", _SCRIPT, _PATTERN, *places, timeout=20),)
+
+
+_NOT_READ = re.compile(r"(~|\.(bak|old|orig|rej|sw[a-p]|save|dpkg-[a-z]+|rpm(save|new|orig)))$")
+"""Names of files that nothing reads: editors' and packages' copies."""
+_NAME = r"(?:NCCL|RCCL|UCX)_[A-Z0-9_]+"
+_VALUE = r"""(?:"([^"]*)"|'([^']*)'|([^\s;"'&|)}]*))"""
+_FORMS = (
+    re.compile(rf"(?<![\w$])({_NAME})={_VALUE}"),
+    # Tcl and csh: setenv NAME value; Lua: setenv("NAME", "value").
+    re.compile(rf"""\b(?:setenv|pushenv)[\s(]+["']?({_NAME})["']?[\s,]+{_VALUE}"""),
+    # Shell: ${{NAME:=value}} sets it, too.
+    re.compile(rf"\$\{{({_NAME}):?={_VALUE}"),
+)
+
+
+def assignments(text: str) -> Iterator[tuple[str, str]]:
+    """Names and values that one line sets, in any of the languages of these files."""
+    line = text.strip()
+    if line.startswith(("#", ";", "--", "//")):
+        return
+    line = re.split(r"\s#", line, maxsplit=1)[0]
+    for form in _FORMS:
+        for found in form.finditer(line):
+            name, *values = found.groups()
+            yield name, next((value for value in values if value), "")
+
+
+def parse_lines(text: str) -> tuple[Set, ...]:
+    """Assignments from ``grep -HnZ``: path, NUL, number, colon, text. Raises NotUnderstoodError."""
+    found = []
+    for raw in text.split("\n"):
+        if not raw:
+            continue
+        path, nul, rest = raw.partition("\0")
+        number, colon, line = rest.partition(":")
+        if not (nul and colon and re.fullmatch(r"[0-9]{1,9}", number)):
+            raise NotUnderstoodError(f"'{excerpt(raw)}' is not a line of grep.")
+        if _NOT_READ.search(path):
+            continue
+        for name, value in assignments(clean(line)):
+            found.append(Set(name, excerpt(value), excerpt(path, 200), int(number)))
+    return tuple(found)
+
+
+def _parse_settings(seen: Observation, baseline: Baseline) -> tuple[Set, ...]:
+    return parse_lines(seen.text(_reads(baseline)[0]))
+
+
+SETTINGS: Source[tuple[Set, ...]] = Source("communication settings", _reads, _parse_settings)
+
+_INTERFACES = listing("/sys/class/net/*")
+_RDMA = listing("/sys/class/infiniband/*")
+
+
+def _names(seen: Observation, read: Read) -> frozenset[str]:
+    return frozenset(result.name.rpartition("/")[2] for result in seen.each(read) if result.ok)
+
+
+INTERFACES: Source[frozenset[str]] = Source(
+    "interface names", lambda _: (_INTERFACES,), lambda seen, _: _names(seen, _INTERFACES)
+)
+RDMA_DEVICES: Source[frozenset[str]] = Source(
+    "RDMA device names", lambda _: (_RDMA,), lambda seen, _: _names(seen, _RDMA)
+)
