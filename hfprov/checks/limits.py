@@ -6,24 +6,27 @@ the accelerators away from running containers (NVIDIA container toolkit, issue 4
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from hfprov.baseline import Baseline
+from hfprov.checks.limits_declared import (
+    AMOUNTS,
+    compare,
+    for_pam,
+    for_systemd,
+    login_rivals,
+    manager_rivals,
+    wanted_limits,
+)
 from hfprov.checks.registry import Facts, check
+from hfprov.checks.rivals import why
 from hfprov.checks.written_file import judge_written_file
 from hfprov.evidence.limits import (
-    MEMLOCK,
-    NOFILE,
-    NPROC,
     PAM,
     RESOURCES,
     SESSION,
-    STACK,
     Limit,
     Limits,
-    PamLine,
-    Resource,
     amount,
     limits_of_services,
     parse_pam,
@@ -35,48 +38,13 @@ from hfprov.verdict import Finding, Impact, NotApplicable, failed, not_applicabl
 PAM_PATH = "/etc/security/limits.d/90-hfprov.conf"
 DROP_IN = "90-hfprov-limits.conf"
 LOGIND_PATH = f"/etc/systemd/logind.conf.d/{DROP_IN}"
-AMOUNTS = ("limits_memlock_kib", "limits_nofile", "limits_nproc", "limits_stack_kib")
+RIVALS = "limits_rivals"
 
 SYSTEM_CONF = layered("system.conf")
 USER_CONF = layered("user.conf")
 LOGIND_CONF = layered("logind.conf")
 DROP_INS = drop_ins(DROP_IN)
 RUNNING = limits_of_services("limits of running services", "limits_services")
-
-
-def wanted_limits(baseline: Baseline) -> Limits:
-    """The declared limits. The stack's hard limit is left to the kernel, so it may be anything."""
-    found = {}
-    for resource, variable in zip((MEMLOCK, NOFILE, NPROC, STACK), AMOUNTS, strict=True):
-        soft = amount(str(baseline[variable]), resource.unit)
-        found[resource.name] = Limit(soft, math.inf if resource is STACK else soft)
-    return found
-
-
-def _for_systemd(baseline: Baseline, prefix: str, section: str) -> Iterator[str]:
-    for resource, variable in zip((MEMLOCK, NOFILE, NPROC, STACK), AMOUNTS, strict=True):
-        text = str(baseline[variable])
-        value = "infinity" if text == "unlimited" else text + ("K" if resource.unit > 1 else "")
-        hard = ":infinity" if resource is STACK else ""
-        yield f"[{section}] {prefix}{resource.systemd}={value}{hard}"
-
-
-def _compare(subject: str, seen: Limits, baseline: Baseline, reason: str) -> Iterator[Finding]:
-    for resource in RESOURCES:
-        want, have = wanted_limits(baseline)[resource.name], seen[resource.name]
-        good = have.soft == want.soft and (resource is STACK or have.hard == want.hard)
-        name = f"{subject} {resource.name}".strip()
-        observed, expected = _shown(resource, have), _shown(resource, want)
-        if good:
-            yield passed(name, observed=observed, expected=expected)
-        else:
-            yield failed(name, observed=observed, expected=expected, reason=reason)
-
-
-def _shown(resource: Resource, limit: Limit) -> str:
-    if resource is STACK:
-        return f"soft {resource.show(limit.soft)}"
-    return f"soft {resource.show(limit.soft)}, hard {resource.show(limit.hard)}"
 
 
 def _from_properties(unit: Properties, prefix: str) -> Limits:
@@ -93,48 +61,37 @@ def _from_properties(unit: Properties, prefix: str) -> Limits:
 def session(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     """The limits of the very session that observes: what a login gets."""
     reason = "A new login does not get the declared limit."
-    yield from _compare("", facts.get(SESSION), baseline, reason)
+    yield from compare("", facts.get(SESSION), baseline, reason)
 
 
 @check("limits.pam.file", reads=[PAM], role="limits", impact=Impact.RESTART, judges=AMOUNTS)
 def pam_file(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     """The role's own file for logins."""
-    wanted = [
-        f"{domain} {'soft' if one is STACK else '-'} {one.name} {baseline[variable]}"
-        for domain in ("*", "root")
-        for one, variable in zip(RESOURCES, AMOUNTS, strict=True)
-    ]
 
     def statements(text: str) -> list[str]:
         lines, strange = parse_pam(text, PAM_PATH)
         return [line.statement for line in lines] + list(strange)
 
     result = facts.get(PAM).results.get(PAM_PATH)
-    yield judge_written_file(PAM_PATH, result, wanted=wanted, statements=statements)
+    yield judge_written_file(PAM_PATH, result, wanted=for_pam(baseline), statements=statements)
 
 
-@check("limits.pam.rivals", reads=[PAM], role="limits", impact=Impact.MANUAL, judges=AMOUNTS)
+@check(
+    "limits.pam.rivals",
+    reads=[PAM],
+    role="limits",
+    impact=Impact.RESTART,
+    judges=(*AMOUNTS, RIVALS),
+)
 def pam_rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     """No other line wins over ours: a later one for everybody, or one for a user or group."""
-    wanted = wanted_limits(baseline)
-    last: dict[tuple[str, str, str], PamLine] = {}
-    for line in facts.get(PAM).lines:
-        for resource in RESOURCES:
-            if line.item in (resource.name, ""):
-                for side in line.sides:
-                    last[line.domain, resource.name, side] = line
-    rivals: dict[str, PamLine] = {}
-    for (_, name, side), line in last.items():
-        resource = next(one for one in RESOURCES if one.name == name)
-        if resource is STACK and side == "hard":
-            continue
-        want = wanted[name].soft
-        if line.path != PAM_PATH and amount(line.value, resource.unit) != want:
-            rivals[line.where] = line
-    for where, line in sorted(rivals.items()):
-        reason = "This line wins over the role's."
+    found = facts.get(PAM)
+    rivals = login_rivals(found.lines, PAM_PATH, wanted_limits(baseline))
+    for line in rivals:
+        what = "This line wins over the role's."
+        reason = why(what, RIVALS, baseline, line.path, found.results.get(line.path))
         expected = "no other value"
-        yield failed(where, observed=line.statement, expected=expected, reason=reason)
+        yield failed(line.where, observed=line.statement, expected=expected, reason=reason)
     if not rivals:
         yield passed(observed="none", expected="no line that wins over the role's")
 
@@ -158,7 +115,7 @@ def systemd_files(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         yield judge_written_file(
             path,
             facts.get(source).results.get(path),
-            wanted=_for_systemd(baseline, "DefaultLimit", "Manager"),
+            wanted=for_systemd(baseline, "DefaultLimit", "Manager"),
             statements=_setting_statements,
         )
     found = facts.get(DROP_INS)
@@ -168,7 +125,7 @@ def systemd_files(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         yield judge_written_file(
             path,
             found.get(path),
-            wanted=_for_systemd(baseline, "Limit", "Service"),
+            wanted=for_systemd(baseline, "Limit", "Service"),
             statements=_setting_statements,
         )
 
@@ -177,8 +134,8 @@ def systemd_files(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     "limits.systemd.rivals",
     reads=[SYSTEM_CONF, USER_CONF],
     role="limits",
-    impact=Impact.MANUAL,
-    judges=AMOUNTS,
+    impact=Impact.DRAIN,
+    judges=(*AMOUNTS, RIVALS),
 )
 def systemd_rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     """No other file wins over the role's drop-ins when systemd is next started or reloaded."""
@@ -191,12 +148,14 @@ def systemd_rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
 
 
 def _rivals(found: Layers, ours: str, baseline: Baseline) -> Iterator[Finding]:
-    for statement in _for_systemd(baseline, "DefaultLimit", "Manager"):
-        key, _, value = statement.partition("] ")[2].partition("=")
-        last = found.last("Manager", key)
-        if last and last.path != ours and last.value != value:
-            reason = "This setting wins over the role's."
-            yield failed(last.where, observed=last.statement, expected=statement, reason=reason)
+    for setting, resource in manager_rivals(found, ours, wanted_limits(baseline)):
+        what = "This setting wins over the role's."
+        yield failed(
+            setting.where,
+            observed=setting.statement,
+            expected=f"DefaultLimit{resource.systemd} as the role sets it",
+            reason=why(what, RIVALS, baseline, setting.path, found.results.get(setting.path)),
+        )
 
 
 @check(
@@ -209,7 +168,7 @@ def _rivals(found: Layers, ours: str, baseline: Baseline) -> Iterator[Finding]:
 def systemd_defaults(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     """What systemd gives to services that it starts from now on."""
     reason = "A service that is started now does not get the declared limit by default."
-    yield from _compare("", _from_properties(facts.get(DEFAULTS), "DefaultLimit"), baseline, reason)
+    yield from compare("", _from_properties(facts.get(DEFAULTS), "DefaultLimit"), baseline, reason)
 
 
 @check(
@@ -217,13 +176,13 @@ def systemd_defaults(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     reads=[UNITS],
     role="limits",
     impact=Impact.DRAIN,
-    judges=(*AMOUNTS, "limits_services"),
+    judges=(*AMOUNTS, "limits_services", RIVALS),
 )
 def units(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     """What systemd will give to each named service, and that it has read the unit's files."""
     for name, unit in sorted(facts.get(UNITS).items()):
-        reason = "The service does not get the declared limit when it is started next."
-        yield from _compare(name, _from_properties(unit, "Limit"), baseline, reason)
+        reason = _why_units_differ(unit, baseline)
+        yield from compare(name, _from_properties(unit, "Limit"), baseline, reason)
         stale = property_of(unit, "NeedDaemonReload") == "yes"
         observed = "changed since systemd read them" if stale else "read"
         reason = "systemd has not read the unit's files since they were changed."
@@ -232,6 +191,15 @@ def units(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
             yield failed(subject, observed=observed, expected="read", reason=reason)
         else:
             yield passed(subject, observed=observed, expected="read")
+
+
+def _why_units_differ(unit: Properties, baseline: Baseline) -> str:
+    what = "The service does not get the declared limit when it is started next."
+    paths = unit.get("DropInPaths", "").split()
+    later = [path for path in paths if path.rpartition("/")[2] > DROP_IN]
+    if not later:
+        return what
+    return why(f"{what} Read after the role's: '{later[-1]}'.", RIVALS, baseline, later[-1], None)
 
 
 @check(
@@ -251,7 +219,7 @@ def running(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         reason = "It was started with other limits, and keeps them until it is restarted" + (
             "." if name in allowed else ", which 'limits_restart_services' does not allow the role."
         )
-        yield from _compare(name, limits, baseline, reason)
+        yield from compare(name, limits, baseline, reason)
 
 
 @check(
@@ -259,7 +227,7 @@ def running(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     reads=[LOGIND_CONF],
     role="limits",
     impact=Impact.NONE,
-    judges=["limits_remove_ipc"],
+    judges=["limits_remove_ipc", RIVALS],
 )
 def ipc_file(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     """The role's drop-in for logind, and no other that wins over it."""
@@ -273,12 +241,10 @@ def ipc_file(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     )
     last = found.last("Login", "RemoveIPC")
     if last and last.path != LOGIND_PATH and last.value != value:
-        yield failed(
-            last.where,
-            observed=last.statement,
-            expected=f"RemoveIPC={value}",
-            reason="This setting wins over the role's.",
-        )
+        what = "This setting wins over the role's."
+        reason = why(what, RIVALS, baseline, last.path, found.results.get(last.path))
+        expected = f"RemoveIPC={value}"
+        yield failed(last.where, observed=last.statement, expected=expected, reason=reason)
 
 
 @check(

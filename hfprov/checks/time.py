@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Facts, check, require
+from hfprov.checks.rivals import why
 from hfprov.checks.written_file import MODE, judge_written_file
 from hfprov.evidence.chrony import (
     CONFIGURATION,
@@ -17,6 +18,8 @@ from hfprov.evidence.chrony import (
     TIME_UNITS,
     TRACKING,
     WRITTEN,
+    Configuration,
+    Directive,
     chrony_unit,
     parse_directives,
 )
@@ -36,6 +39,7 @@ OPTIONS_BY_FILE = {
     "/etc/default/chrony": ("DAEMON_OPTS", "-F 1"),
     "/etc/sysconfig/chronyd": ("OPTIONS", "-F 2"),
 }
+RIVAL_LINES = "time_sync_rivals"
 STEP = ("time_sync_step_threshold_seconds", "time_sync_step_updates")
 
 
@@ -116,7 +120,7 @@ def _rights(subject: str, result: Result) -> Finding:
     reads=[CONFIGURATION],
     role="time_sync",
     impact=Impact.RESTART,
-    judges=["time_sync_servers", *STEP],
+    judges=["time_sync_servers", *STEP, RIVAL_LINES],
 )
 def config(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     """What chrony will do when it is started next, all its files taken together."""
@@ -124,7 +128,8 @@ def config(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     declared = _servers(baseline)
     strays = [one for one in found.sources if not _is_declared(one.words, declared)]
     for one in strays:
-        reason = "This source is not declared."
+        what = "This source is not declared."
+        reason = _why(what, one, found, baseline)
         yield failed(one.where, observed=one.statement, expected="no other source", reason=reason)
     named = {one.words[1] for one in found.sources if len(one.words) > 1}
     for server in declared:
@@ -134,9 +139,18 @@ def config(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     expected = f"makestep {_step(baseline)}"
     for name, wanted in (("makestep", expected), ("rtcsync", "rtcsync")):
         last = found.last(name)
-        observed = _normal(last.words) if last else "not set"
-        reason = "What holds is not what is declared" + (f": {last.where}." if last else ".")
+        observed, reason = "not set", "What is declared is not set."
+        if last:
+            observed = _normal(last.words)
+            what = f"What holds is not what is declared: {last.where}."
+            reason = _why(what, last, found, baseline)
         yield compared(name, observed=observed, expected=wanted, reason=reason)
+
+
+def _why(what: str, line: Directive, found: Configuration, baseline: Baseline) -> str:
+    if line.path == found.main:
+        return what  # which the role edits whatever happens to rivals elsewhere
+    return why(what, RIVAL_LINES, baseline, line.path, found.results.get(line.path))
 
 
 def _is_declared(words: tuple[str, ...], declared: list[str]) -> bool:

@@ -69,6 +69,20 @@ def amount(text: str, unit: int = 1) -> float:
     return int(text) * unit
 
 
+_SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def systemd_limit(text: str) -> Limit:
+    """A ``SOFT[:HARD]`` of systemd.exec(5), sizes with a suffix. Raises NotUnderstoodError."""
+    soft, _, hard = text.partition(":")
+    return Limit(_systemd_amount(soft), _systemd_amount(hard or soft))
+
+
+def _systemd_amount(text: str) -> float:
+    match = re.fullmatch(r"([0-9]{1,20})([KMGT]?)", text)
+    return int(match[1]) * _SIZES[match[2]] if match else amount(text)
+
+
 def parse(text: str) -> Limits:
     """The limits that we care for, of one ``/proc/PID/limits``. All must be there."""
     found: dict[str, Limit] = {}

@@ -99,7 +99,7 @@ class Layers:
         """The assignment that holds. An empty value takes back what was set before."""
         for setting in reversed(self.settings):
             if (setting.section, setting.key) == (section, key):
-                return setting if setting.value else None
+                return setting
         return None
 
 

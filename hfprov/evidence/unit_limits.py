@@ -26,7 +26,7 @@ DEFAULTS: Source[Properties] = Source(
     lambda _: (_DEFAULTS_READ,),
     lambda seen, _: parse(seen.text(_DEFAULTS_READ))[0],
 )
-_UNIT_PROPERTIES = "Id,LoadState,NeedDaemonReload," + ",".join(
+_UNIT_PROPERTIES = "Id,LoadState,NeedDaemonReload,DropInPaths," + ",".join(
     f"Limit{one.systemd}{part}" for one in RESOURCES for part in ("", "Soft")
 )
 

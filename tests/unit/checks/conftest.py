@@ -23,6 +23,7 @@ BASELINE = {
     "limits_services": ["ssh", "sshd", "containerd", "docker", "slurmd", "kubelet"],
     "limits_restart_services": ["ssh", "sshd"],
     "limits_remove_ipc": False,
+    "limits_rivals": "disable",
     "jumbo_mtu_interfaces": ["eth1"],
     "jumbo_mtu_bytes": 9000,
     "time_sync_servers": ["10.144.10.2"],
@@ -30,6 +31,7 @@ BASELINE = {
     "time_sync_step_threshold_seconds": 1.0,
     "time_sync_step_updates": 3,
     "time_sync_max_offset_seconds": 0.01,
+    "time_sync_rivals": "disable",
 }
 
 

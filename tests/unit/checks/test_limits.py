@@ -31,7 +31,7 @@ SYSTEM = "/etc/systemd/system.conf.d/90-hfprov-limits.conf"
 SYSTEM_D = "glob /etc/systemd/system.conf.d"
 SERVICE_D = "glob /etc/systemd/system/*.service.d/90-hfprov-limits.conf"
 LOGIND_D = "glob /etc/systemd/logind.conf.d"
-UNITS = "run systemctl show --property=Id,LoadState,NeedDaemonReload,LimitMEMLOCK"
+UNITS = "run systemctl show --property=Id,LoadState,NeedDaemonReload,DropInPaths"
 RUNNING = "run sh -c"
 DEFAULTS = "run systemctl show --property=DefaultLimit"
 LOGIND = "/etc/systemd/logind.conf.d/90-hfprov-limits.conf"
@@ -156,6 +156,45 @@ def test_drop_in_hidden_by_one_of_the_same_name_is_no_rival(ifupdown):
     ifupdown.add("glob /usr/lib/systemd/system.conf.d", f"/usr/lib/systemd/{name}", text)
     ifupdown.add(SYSTEM_D, f"/etc/systemd/{name}", "", type="other", link="/dev/null")
     assert ifupdown.bad("limits.systemd.rivals") == {}
+
+
+def test_empty_assignment_takes_the_limit_back(ifupdown):
+    path = "/etc/systemd/system.conf.d/99-site.conf"
+    ifupdown.add(SYSTEM_D, path, "[Manager]\nDefaultLimitNOFILE=\n")
+    assert ifupdown.bad("limits.systemd.rivals") == {f"{path}:2": FAIL}
+
+
+@pytest.mark.parametrize("value", ["MEMLOCK=8M", "MEMLOCK=8388608:8M", "STACK=8M", "NPROC=65536"])
+def test_later_setting_that_says_the_same_is_no_rival(ifupdown, value):
+    text = f"[Manager]\nDefaultLimit{value}\n"
+    ifupdown.add(SYSTEM_D, "/etc/systemd/system.conf.d/99-site.conf", text)
+    assert ifupdown.bad("limits.systemd.rivals") == {}
+
+
+LATER = "ssh.service.d/99-site.conf"
+
+
+@pytest.mark.parametrize(
+    ("rivals", "place", "words"),
+    [
+        ("disable", "/etc/systemd/system", f"'/etc/systemd/system/{LATER}'."),
+        ("disable", "/usr/lib/systemd/system", "Roles change nothing outside '/etc'"),
+        ("report", "/etc/systemd/system", "'limits_rivals' is 'report': a person"),
+    ],
+)
+def test_rivals_say_who_repairs_them(ifupdown, rivals, place, words):
+    ifupdown.values["limits_rivals"] = rivals
+    ifupdown.replace(UNITS, "LimitNOFILE=16384", "LimitNOFILE=1024")
+    ifupdown.replace(UNITS, "Id=ssh.service", f"DropInPaths={place}/{LATER}\nId=ssh.service")
+    reasons = [one.reason for one in ifupdown.findings("limits.units") if "ssh" in one.subject]
+    assert any(words in reason for reason in reasons)
+
+
+def test_rivals_behind_a_link_are_where_it_leads(ifupdown):
+    path = "/etc/security/limits.d/99-site.conf"
+    ifupdown.add(LIMITS_D, path, "* - nofile 1\n", link="/usr/share/site/limits.conf")
+    (finding,) = ifupdown.findings("limits.pam.rivals")
+    assert (finding.outcome, "outside '/etc'" in finding.reason) == (FAIL, True)
 
 
 def test_services_that_may_not_be_restarted_are_named_as_such(ifupdown):

@@ -108,6 +108,14 @@ def test_server_in_a_file_of_sources_is_a_stray(ifupdown):
     assert ifupdown.bad("time.config") == {f"{path}:2": FAIL}
 
 
+def test_stray_server_may_be_left_to_a_person(ifupdown):
+    ifupdown.values["time_sync_rivals"] = "report"
+    path = "/etc/chrony/sources.d/site.sources"
+    ifupdown.add("glob /etc/chrony/sources.d", path, "server 192.0.2.1\n")
+    (finding,) = [one for one in ifupdown.findings("time.config") if one.outcome is FAIL]
+    assert "'time_sync_rivals' is 'report'" in finding.reason
+
+
 def test_later_step_wins_and_is_named(ifupdown):
     # Debian 12 reads its directory first, so that a line of the main file comes later.
     ifupdown.replace(MAIN, "# makestep 1 3", "makestep 60 1")
