@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 from hfprov.baseline import Baseline
 from hfprov.catalogue.accelerators import Model, accelerators
@@ -29,14 +31,17 @@ _NOT_PROCESSORS = frozenset({Vendor.INTEL})
 
 def vendor_of(device: PciDevice) -> Vendor | None:
     """The vendor of an accelerator on the bus; None for every other PCI function."""
-    vendor = _BY_PCI_VENDOR.get(device.vendor)
-    if vendor is None or device.virtual:
-        return None
-    if accelerators().find(device.pci_id) is not None:
+    return None if device.virtual else _vendor_of(device.pci_id, device.kind)
+
+
+@lru_cache(maxsize=4096)
+def _vendor_of(pci_id: str, kind: int) -> Vendor | None:
+    vendor = _BY_PCI_VENDOR.get(pci_id[:4])
+    if vendor is None or accelerators().find(pci_id) is not None:
         return vendor
-    if device.kind in (_3D, _DISPLAY, _PROCESSING) and vendor not in _NOT_PROCESSORS:
+    if kind in (_3D, _DISPLAY, _PROCESSING) and vendor not in _NOT_PROCESSORS:
         return vendor
-    return vendor if device.kind == _VGA and vendor in _EVERY_DISPLAY else None
+    return vendor if kind == _VGA and vendor in _EVERY_DISPLAY else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +101,19 @@ class Node:
                 yield unknown(lost.pci_address or vendor.value, reason=lost.text)
 
 
+_LOOKED: WeakKeyDictionary[Facts, Node] = WeakKeyDictionary()
+"""The node that facts are of, while they are judged: thirty checks ask for it."""
+
+
 def look(facts: Facts, baseline: Baseline) -> Node:
     """What is declared and what is there. Raises NoEvidenceError for a SKU that nobody knows."""
+    found = _LOOKED.get(facts)
+    if found is None:
+        found = _LOOKED[facts] = _look(facts, baseline)
+    return found
+
+
+def _look(facts: Facts, baseline: Baseline) -> Node:
     declared = str(baseline.get("node_sku") or "")
     sku = find_sku(declared) if declared not in ("", NONE) else None
     if declared not in ("", NONE) and sku is None:

@@ -55,7 +55,7 @@ def report(seen: Observation) -> Report:
     Raises NoEvidenceError when it did not answer, NotUnderstoodError when neither can be read.
     """
     try:
-        found = from_facts(parse(_said(seen, xml=True)))
+        found = from_facts(parse(without_clocks(_said(seen, xml=True))))
     except NotUnderstoodError as error:
         try:
             found = from_facts(parse(_said(seen, xml=False)))
@@ -69,6 +69,22 @@ def _said(seen: Observation, *, xml: bool) -> str:
     result = seen.one(read)
     text = seen.text(read, codes=CODES)
     return text if text.strip() else result.stderr
+
+
+_CLOCKS, _CLOCKS_END = "<supported_clocks>", "</supported_clocks>"
+
+
+def without_clocks(text: str) -> str:
+    """The XML without its lists of clocks, which are half of it and say nothing of health.
+
+    A list without an end stays, so that a report that was cut off still shows that it was.
+    """
+    head, *parts = text.split(_CLOCKS)
+    kept = [head]
+    for part in parts:
+        _, end, rest = part.partition(_CLOCKS_END)
+        kept.append(rest if end else f"{_CLOCKS}{part}")
+    return "".join(kept)
 
 
 def with_nvlink(found: Report, seen: Observation) -> Report:

@@ -339,3 +339,12 @@ def test_hostile_text_never_makes_a_check_fail_itself(h100, noise, at):
                 assert "The check itself failed" not in one.reason
         finally:
             result["text"] = whole
+
+
+def test_lists_of_clocks_are_passed_over_and_a_cut_inside_one_still_shows(h100):
+    clocks = "<supported_clocks><supported_mem_clock/></supported_clocks>"
+    h100.replace(SMI, "</gpu>", f"{clocks}</gpu>")
+    assert h100.bad() == {}
+    [result] = h100.results[SMI]
+    result["text"] = result["text"][: result["text"].rindex("</supported_clocks>")]
+    assert h100.bad()[("accelerator.answers", "nvidia")] is UNKNOWN
