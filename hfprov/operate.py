@@ -18,7 +18,7 @@ from hfprov.play_directory import Abandoned
 from hfprov.record.log import RunLog
 from hfprov.record.model import Certificate
 from hfprov.record.store import Record
-from hfprov.rollout import Budget, size_of
+from hfprov.rollout import Budget, size_of, waves
 from hfprov.sweep import Fleet, HostVerdicts, sweep
 from hfprov.verdict import Outcome
 
@@ -27,7 +27,7 @@ GOOD_ENOUGH = (Outcome.PASS, Outcome.WARN)
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How far and how fast a converge may go."""
+    """How far and how fast a converge may go. Raises UsageError for what is no size or share."""
 
     sizes: tuple[str, ...]
     """Sizes of the waves, see :func:`hfprov.rollout.waves`."""
@@ -37,6 +37,11 @@ class Policy:
     """The costliest repair that is allowed, one of :data:`hfprov.rollout.LEVELS`."""
     everything: bool = False
     """Run every role on every host, whether a check asks for it or not."""
+
+    def __post_init__(self) -> None:
+        # Now, and not after every host was observed.
+        waves([""] * 100, self.sizes)
+        size_of(self.budget, 100)
 
 
 @dataclass(frozen=True, slots=True)

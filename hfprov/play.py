@@ -12,6 +12,7 @@ import json
 import os
 import shlex
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -240,8 +241,11 @@ def run_play(
     """
     if not request.hosts:
         raise PlayError("A playbook was to run on no host at all.")
+    try:
+        directory = play_directory.create()
+    except OSError as error:
+        raise _no_room(error) from error
     stop = cancelled or threading.Event()
-    directory = play_directory.create()
     collector = _Collector(request, on_task)
     try:
         limit = directory / "hosts"
@@ -256,11 +260,21 @@ def run_play(
         return collector.outcome(str(runner.status), int(runner.rc or 0))
     except ansible_runner.exceptions.AnsibleRunnerException as error:
         raise PlayError(f"ansible-runner failed: {error}") from error
+    except OSError as error:
+        raise _no_room(error) from error
     finally:
         if not collector.finished:
             # ansible-runner ends ansible-playbook, but not the workers that it started.
             play_directory.stop_processes(directory)
         play_directory.remove(directory)
+
+
+def _no_room(error: OSError) -> PlayError:
+    return PlayError(
+        f"Ansible's files cannot be written in '{tempfile.gettempdir()}': "
+        f"{error.strerror or error}.",
+        hint="Make room there, or set TMPDIR.",
+    )
 
 
 def _write_settings(request: PlayRequest, directory: Path) -> None:

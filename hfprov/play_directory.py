@@ -47,9 +47,13 @@ class Abandoned:
 
 
 def create() -> Path:
-    """Make a directory that only this user can read, marked as this process's."""
+    """Make a directory that only this user can read, marked as this process's. Raises OSError."""
     directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    (directory / _OWNER).write_text(json.dumps(asdict(this_process())), encoding="utf-8")
+    try:
+        (directory / _OWNER).write_text(json.dumps(asdict(this_process())), encoding="utf-8")
+    except OSError:
+        remove(directory)
+        raise
     return directory
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import shlex
 import time
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,9 @@ import paramiko
 
 from hfprov.declare.connection import Connection, JumpHost
 from hfprov.errors import RemoteError
+
+# What goes wrong is raised to us as well; else paramiko's threads print tracebacks of it.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 STDERR_LIMIT = 16 * 1024
 _CHUNK = 64 * 1024

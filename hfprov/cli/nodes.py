@@ -92,9 +92,9 @@ def provision(
     """Bring hosts to their baseline: observe, run the roles that are needed, observe again."""
     from hfprov.operate import Policy
 
+    policy = Policy(tuple(waves.split(",")), max_failures, everything=full)
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
-    policy = Policy(tuple(waves.split(",")), max_failures, everything=full)
     return _converge("provision", site, policy, db, as_json=as_json)
 
 
@@ -124,10 +124,10 @@ def drift(
 
     if only not in LEVELS:
         raise UsageError(f"'{only}' is no kind of repair.", hint=f"One of: {', '.join(LEVELS)}.")
+    policy = operate.Policy(tuple(waves.split(",")), max_failures, allowed=only)
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
     if repair:
-        policy = operate.Policy(tuple(waves.split(",")), max_failures, allowed=only)
         return _converge("drift", site, policy, db, as_json=as_json, verbose=verbose)
     with (
         open_record(db) as record,

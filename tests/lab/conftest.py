@@ -102,6 +102,9 @@ class Site:
             time.sleep(0.02)
         return found
 
+    def history(self, name):
+        return self.hfprov("history", name, "--json").document["runs"]
+
     def run(self, wanted="last"):
         """A recorded run as a document."""
         return self.hfprov("show", wanted, "--json").document

@@ -19,7 +19,11 @@ printf '#!/bin/sh\ncase "$1" in -IS) exec /usr/bin/python3.11 "$@" ;; esac\nslee
     > /usr/bin/python3
 chmod 755 /usr/bin/python3
 """
-HEAL = "cp -a /root/limits.d /etc/security; ln -sf python3.11 /usr/bin/python3; pkill -f '[s]leep 300' || :"
+HEAL = """
+cp -a /root/limits.d /etc/security
+ln -sf python3.11 /usr/bin/python3
+pkill -f '[s]leep 300' || :
+"""
 
 
 @pytest.fixture
