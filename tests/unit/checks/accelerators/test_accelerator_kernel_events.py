@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hfprov.evidence.kernel_events import LINES, with_gap
+from hfprov.evidence.kernel_log.log import KernelLog
 from hfprov.verdict import Outcome
 
 FAIL, WARN, UNKNOWN = Outcome.FAIL, Outcome.WARN, Outcome.UNKNOWN
@@ -75,6 +77,12 @@ def test_nothing_in_a_part_of_the_log_is_unknown(h100, from_boot, truncated):
 def test_a_failure_in_a_part_of_the_log_is_a_failure(h100, truncated):
     h100.kernel_log(XID.format(79), from_boot=False, truncated=truncated)
     assert h100.bad()[("kernel_events.xid", "0000:19:00.0 Xid 79")] is FAIL
+
+
+def test_a_log_of_as_many_lines_as_are_read_may_be_longer():
+    log = KernelLog((), lines=LINES, from_boot=True)
+    assert str(LINES) in with_gap(log).gap
+    assert with_gap(KernelLog((), lines=LINES - 1, from_boot=True)).gap == ""
 
 
 def test_the_kernels_own_buffer_helps_out_where_there_is_no_journal(h100):
