@@ -34,10 +34,40 @@ def test_a_model_has_a_vendor_and_a_source(model):
 MODELS_PCI = {"nvidia": "10de", "amd": "1002", "ascend": "19e5", "gaudi": "1da3", "intel": "8086"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["v100-sxm2", "p100-pcie", "t4", "a10", "a100-sxm-40gb", "a100-sxm-80gb", "a100-pcie-80gb", "a30", "a40", "l4", "l40", "l40s", "h100-sxm", "h100-pcie", "h100-nvl", "h200-sxm", "b200", "gb200", "mi210", "mi250x", "mi300x", "mi308x", "mi325x", "ascend-910b", "ascend-310p", "gaudi2", "gaudi3", "intel-max-1550", "intel-arc-pro-b60"],
-)  # fmt: skip
+WELL_KNOWN = [
+    "v100-sxm2",
+    "p100-pcie",
+    "t4",
+    "a10",
+    "a100-sxm-40gb",
+    "a100-sxm-80gb",
+    "a100-pcie-80gb",
+    "a30",
+    "a40",
+    "l4",
+    "l40",
+    "l40s",
+    "h100-sxm",
+    "h100-pcie",
+    "h100-nvl",
+    "h200-sxm",
+    "b200",
+    "gb200",
+    "mi210",
+    "mi250x",
+    "mi300x",
+    "mi308x",
+    "mi325x",
+    "ascend-910b",
+    "ascend-310p",
+    "gaudi2",
+    "gaudi3",
+    "intel-max-1550",
+    "intel-arc-pro-b60",
+]
+
+
+@pytest.mark.parametrize("name", WELL_KNOWN)
 def test_well_known_models_are_there(name):
     assert accelerators().by_id(name) is not None
 
