@@ -108,7 +108,12 @@ MODULES = (
     "limits",
     "mtu",
     "time",
+    "tools",
+    "hardening_access",
+    "hardening_kernel",
+    "hardening_updates",
     "performance",
+    "performance_settings",
     "comm_library",
 )
 

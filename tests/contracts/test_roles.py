@@ -17,11 +17,17 @@ from hfprov.checks.registry import all_checks
 ROOT = Path(__file__).parents[2]
 ROLES = sorted(path.parents[1] for path in ROOT.glob("roles/*/meta/argument_specs.yml"))
 MUTATIONS = Path(__file__).with_name("roles_mutations.yml")
-MODULES = ("limits", "mtu", "time", "performance", "comm_library")
+MODULES = ("limits", "mtu", "time", "performance", "comm_library", "tools", "hardening")
 
 UNJUDGED: Mapping[str, str] = {}
 """Variables that no check can read back, each with the reason."""
 UNPROVOKED = {
+    "tools.lldpd": "not declared by default; tests/unit/checks/hardening/test_tools.py",
+    "tools.packages": "none is declared by default; tests/unit/checks/hardening/test_tools.py",
+    "tools.stream": "no source by default; tests/unit/checks/hardening/test_tools.py",
+    "hardening.modules.loaded": "the kernel is the machine's; test_hardening_kernel.py",
+    "hardening.mounts": "only warns; tests/unit/checks/hardening/test_hardening_kernel.py",
+    "hardening.audit.live": "the kernel is the machine's; test_hardening_updates.py",
     "mtu.management": "a practice node must not lose its network; tests/unit/checks/test_mtu.py",
     "time.offset": "a practice node shares its machine's clock; tests/unit/checks/test_time.py",
     "performance.governor": "the kernel is the host's; tests/unit/checks/test_performance.py",

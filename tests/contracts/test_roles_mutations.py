@@ -35,6 +35,8 @@ GROUPS = {
     "time_sync": "time.",
     "performance": "performance.",
     "comm_library": "comm_library.",
+    "diagnostics_tools": "tools.",
+    "hardening": "hardening.",
 }
 CASES = [
     pytest.param(role, mutation, id=f"{role}-{mutation['what'].replace(' ', '_')}")
@@ -127,7 +129,8 @@ def converge(nodes: set[str], role: str, *options: str) -> dict[str, int]:
 PLACES = (
     "etc/security etc/systemd etc/chrony etc/default etc/network "
     "etc/sysctl.d etc/sysctl.conf etc/ufw etc/nccl.conf etc/rccl.conf etc/ucx etc/profile.d "
-    "etc/environment root/.nccl.conf home usr/share/modules opt/modulefiles"
+    "etc/environment root/.nccl.conf home usr/share/modules opt/modulefiles "
+    "etc/ssh etc/modprobe.d etc/apt etc/fstab etc/audit etc/hfprov"
 )
 SNAPSHOT = f"cd / && tar -cpf /run/before.tar {PLACES} 2>/dev/null; test -s /run/before.tar"
 RESTORE_FILES = f"cd / && rm -rf {PLACES} && tar -xpf /run/before.tar && systemctl daemon-reload\n"
@@ -137,6 +140,22 @@ RESTORE = {
     "time_sync": "systemctl restart chrony && chronyc waitsync 30 0 0 0.2 >/dev/null",
     "performance": "/usr/lib/systemd/systemd-sysctl --prefix=/net/ipv4",
     "comm_library": "true",
+    "diagnostics_tools": (
+        "for kept in /usr/bin/*.kept /usr/lib/*/*.kept; do "
+        "[ ! -e $kept ] || mv -f $kept ${kept%.kept}; done; rm -f /usr/local/bin/ethtool; "
+        "dpkg-query -W -f '${db:Status-Status}' numactl | grep -q ^inst || "
+        "apt-get -qq -y install numactl >/dev/null; "
+        "systemctl stop iperf3 nvmf-autoconnect; systemctl reset-failed"
+    ),
+    "hardening": (
+        "systemctl stop hfprov-guard.timer 2>/dev/null; "
+        "nft delete table inet hfprov_management 2>/dev/null; "
+        "dpkg-query -W -f '${db:Status-Status}' unattended-upgrades | grep -q ^inst || "
+        "apt-get -qq -y install unattended-upgrades >/dev/null; "
+        "systemctl start apt-daily.timer apt-daily-upgrade.timer; "
+        "/usr/lib/systemd/systemd-sysctl --prefix=/net/ipv4 --prefix=/net/ipv6; "
+        "systemctl reload ssh"
+    ),
 }
 STOP_RIVALS = "systemctl stop ntpsec.service ntp.service tuned.service 2>/dev/null\n"
 

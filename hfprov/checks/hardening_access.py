@@ -1,0 +1,255 @@
+"""Who gets in: sshd's settings, as declared, as they come to, and as the daemon has read them.
+
+And the firewall of the management interface, where one is declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hfprov.baseline import Baseline
+from hfprov.checks.registry import Facts, check, require
+from hfprov.checks.written_file import judge_written_file
+from hfprov.evidence.nftables import (
+    AT_BOOT,
+    GUARD,
+    GUARD_UNIT,
+    LIVE_RULES,
+    RULES_FILE,
+    TABLE,
+    UNIT,
+    UNIT_FILE,
+    parse_rules,
+)
+from hfprov.evidence.sshd import EFFECTIVE, FILES, SSHD_PID, WRITTEN, parse_keywords
+from hfprov.evidence.systemd import parse_settings, property_of
+from hfprov.verdict import Finding, Impact, compared, failed, passed
+
+ROLE = "hardening"
+SSH_PATH = "/etc/ssh/sshd_config.d/00-hfprov.conf"
+SSH = (
+    "hardening_ssh_permit_root_login",
+    "hardening_ssh_password_authentication",
+    "hardening_ssh_allow_tcp_forwarding",
+    "hardening_ssh_x11_forwarding",
+)
+PORTS = ("hardening_firewall_tcp_ports", "hardening_firewall_udp_ports")
+FIREWALL_OPTIONS = (
+    "hardening_firewall",
+    "hardening_management_interface",
+    "hardening_firewall_sources",
+    *PORTS,
+)
+UNIT_STATEMENTS = (
+    "[Unit] Description=Firewall of the management interface (hfprov)",
+    "[Unit] DefaultDependencies=no",
+    "[Unit] Wants=network-pre.target",
+    "[Unit] Before=network-pre.target shutdown.target",
+    "[Unit] After=local-fs.target nftables.service",
+    "[Unit] Conflicts=shutdown.target",
+    "[Service] Type=oneshot",
+    "[Service] RemainAfterExit=yes",
+    f"[Service] ExecStart=/usr/sbin/nft -f {RULES_FILE.request['path']}",
+    "[Service] ExecStop=-/usr/sbin/nft delete table inet hfprov_management",
+    "[Install] WantedBy=sysinit.target",
+)
+
+
+def _yes(value: object) -> str:
+    return "yes" if value else "no"
+
+
+def wanted_keywords(baseline: Baseline) -> dict[str, str]:
+    """The declared settings of sshd, by keyword in lower case, in the order of the role's file."""
+    root, password, forwarding, x11 = (baseline[name] for name in SSH)
+    return {
+        "permitrootlogin": str(root),
+        "passwordauthentication": _yes(password),
+        "kbdinteractiveauthentication": _yes(password),
+        "permitemptypasswords": "no",
+        "allowtcpforwarding": _yes(forwarding),
+        "x11forwarding": _yes(x11),
+        "usepam": "yes",
+    }
+
+
+def _is_same(keyword: str, one: str, other: str) -> bool:
+    # sshd -T still shows the older name.
+    older = {"without-password": "prohibit-password"} if keyword == "permitrootlogin" else {}
+    return older.get(one.lower(), one.lower()) == older.get(other.lower(), other.lower())
+
+
+@check("hardening.ssh.file", reads=[FILES], role=ROLE, impact=Impact.RESTART, judges=SSH)
+def ssh_file(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """The role's own file of sshd."""
+    yield judge_written_file(
+        SSH_PATH,
+        facts.get(FILES).results.get(SSH_PATH),
+        wanted=[f"{name} {value}" for name, value in wanted_keywords(baseline).items()],
+        statements=lambda text: [one.statement for one in parse_keywords(text, SSH_PATH)],
+    )
+
+
+@check("hardening.ssh.effective", reads=[EFFECTIVE], role=ROLE, impact=Impact.RESTART, judges=SSH)
+def ssh_effective(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """What all files of sshd come to, for root from this very node."""
+    found = facts.get(EFFECTIVE)
+    for name, expected in wanted_keywords(baseline).items():
+        observed = found.get(name, "not told")
+        if _is_same(name, observed, expected):
+            yield passed(name, observed=observed, expected=expected)
+        else:
+            reason = "Another file of sshd comes first, or the role's is not there."
+            yield failed(name, observed=observed, expected=expected, reason=reason)
+
+
+def _comes_first(path: str) -> bool:
+    folder, name = SSH_PATH.rsplit("/", 1)
+    return path.startswith(f"{folder}/") and path.rpartition("/")[2] < name
+
+
+@check("hardening.ssh.rivals", reads=[FILES], role=ROLE, impact=Impact.MANUAL, judges=SSH)
+def ssh_rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """No file that comes first, and no Match block, says otherwise for some logins."""
+    found, wanted = facts.get(FILES), wanted_keywords(baseline)
+    require(found.results, "No file of sshd was found: is it installed?")
+    strays = [
+        one
+        for one in found.keywords
+        if one.path != SSH_PATH
+        and one.name in wanted
+        and not _is_same(one.name, one.value, wanted[one.name])
+        and (one.match or _comes_first(one.path))
+    ]
+    for one in strays:
+        reason = (
+            f"It holds for logins that match '{one.match}'." if one.match else "It comes first."
+        )
+        expected = f"{one.name} {wanted[one.name]}"
+        yield failed(one.where, observed=one.statement, expected=expected, reason=reason)
+    if not strays:
+        yield passed(observed="none", expected="nothing that wins over the role's file")
+
+
+@check("hardening.ssh.stale", reads=[WRITTEN], role=ROLE, impact=Impact.RESTART)
+def ssh_stale(facts: Facts, _: Baseline) -> Iterator[Finding]:
+    """The daemon has read its files since they were last written."""
+    found = {path: at for path, at in facts.get(WRITTEN).items() if path != SSHD_PID}
+    started = facts.get(WRITTEN).get(SSHD_PID)
+    require(started is not None, f"There is no '{SSHD_PID}': sshd does not run as a daemon.")
+    require(found, "No file of sshd was found.")
+    newer = sorted(path for path, at in found.items() if at > (started or 0.0))
+    for path in newer:
+        reason = "sshd was started or reloaded before this file was last written."
+        yield failed(path, observed="written later", expected="read", reason=reason)
+    if not newer:
+        yield passed(observed="read", expected="read")
+
+
+def wanted_rules(baseline: Baseline) -> tuple[str, ...]:
+    """The declared rules, as nft lists them, in the form of :func:`parse_rules`."""
+    sources = [str(one) for one in baseline["hardening_firewall_sources"]]
+    lines = [
+        f"{TABLE} {{",
+        "chain input {",
+        "type filter hook input priority filter; policy accept;",
+        f'iifname "{baseline["hardening_management_interface"]}" jump management',
+        "}",
+        "chain management {",
+        "ct state established,related accept",
+        "meta l4proto { icmp, ipv6-icmp } accept",
+        "udp dport { 68, 546 } accept",
+    ]
+    for word, sign in (("ip saddr", "."), ("ip6 saddr", ":")):
+        networks = ", ".join(one for one in sources if sign in one)
+        if networks or (not sources and sign == "."):
+            of = f"{word} {{ {networks} }} " if networks else ""
+            for protocol, ports in zip(
+                ("tcp", "udp"), (baseline[one] for one in PORTS), strict=True
+            ):
+                shown = ", ".join(str(port) for port in ports)
+                lines += [f"{of}{protocol} dport {{ {shown} }} accept"] if shown else []
+    return parse_rules("\n".join([*lines, "drop", "}", "}"]))
+
+
+@check(
+    "hardening.firewall.live",
+    reads=[LIVE_RULES],
+    role=ROLE,
+    impact=Impact.RESTART,
+    judges=FIREWALL_OPTIONS,
+)
+def firewall_live(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """The rules that the kernel has now."""
+    live = facts.get(LIVE_RULES)
+    if not baseline["hardening_firewall"]:
+        observed = "no such table" if live is None else "a table"
+        reason = "A firewall is left over that is not declared."
+        yield compared(TABLE, observed=observed, expected="no such table", reason=reason)
+        return
+    wanted = wanted_rules(baseline)
+    if live == wanted:
+        yield passed(TABLE, observed=f"{len(live)} lines, as declared", expected="as declared")
+        return
+    observed = "no such table"
+    if live is not None:
+        missing = [one for one in wanted if one not in live]
+        added = [one for one in live if one not in wanted]
+        observed = f"missing: {missing[:3]}, not declared: {added[:3]}"
+    reason = "The management interface is not guarded as declared."
+    yield failed(TABLE, observed=observed, expected="as declared", reason=reason)
+
+
+@check(
+    "hardening.firewall.file",
+    reads=[AT_BOOT],
+    role=ROLE,
+    impact=Impact.RESTART,
+    judges=FIREWALL_OPTIONS,
+)
+def firewall_file(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """The rules that are loaded at boot, and the unit that loads them."""
+    found = facts.get(AT_BOOT)
+    rules, unit = RULES_FILE.request["path"], UNIT_FILE.request["path"]
+    if not baseline["hardening_firewall"]:
+        for path in (rules, unit):
+            observed = "there" if path in found.files else "absent"
+            reason = "A firewall is left over that is not declared."
+            yield compared(path, observed=observed, expected="absent", reason=reason)
+        return
+    yield judge_written_file(
+        rules,
+        found.files.get(rules),
+        wanted=[TABLE, f"delete {TABLE}", *wanted_rules(baseline)],
+        statements=parse_rules,
+    )
+    yield judge_written_file(
+        unit,
+        found.files.get(unit),
+        wanted=UNIT_STATEMENTS,
+        statements=lambda text: [one.statement for one in parse_settings(text, unit)[0]],
+    )
+    for key, expected, reason in (
+        ("UnitFileState", "enabled", "The rules are not loaded at boot."),
+        ("NeedDaemonReload", "no", "systemd has not read the unit since it changed."),
+    ):
+        observed = property_of(found.unit, key)
+        yield compared(f"{UNIT} {key}", observed=observed, expected=expected, reason=reason)
+
+
+@check(
+    "hardening.guard",
+    reads=[GUARD],
+    role=ROLE,
+    impact=Impact.MANUAL,
+    judges=["hardening_confirm_seconds"],
+)
+def guard(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """No change of sshd or the firewall waits to be confirmed, or else to be taken back."""
+    seconds = baseline["hardening_confirm_seconds"]
+    yield compared(
+        GUARD_UNIT,
+        observed=property_of(facts.get(GUARD), "ActiveState"),
+        expected="inactive",
+        reason=f"A change is not confirmed; the node takes it back within {seconds} seconds.",
+    )

@@ -1,0 +1,123 @@
+"""sshd: what its files say, what they come to, and whether the daemon has read them.
+
+``sshd -T -C …`` resolves the files as sshd itself does for one connection; of each keyword the
+first value holds, so that a file which sorts earlier wins (sshd_config(5)). The running daemon
+keeps what it had read; on SIGHUP it starts itself anew and writes its PID file again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from hfprov.baseline import Baseline
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.text import clean, excerpt, number
+from hfprov.reading import Observation, Result, Source, command, complete_text, file, glob
+
+MAIN = file("/etc/ssh/sshd_config")
+DROP_INS = glob("/etc/ssh/sshd_config.d/*.conf")
+_EFFECTIVE = command(
+    "/usr/sbin/sshd", "-T", "-C", "user=root,host=localhost,addr=127.0.0.1,laddr=127.0.0.1,lport=22"
+)
+SSHD_PID = "/run/sshd.pid"
+_WRITTEN = command(
+    "find",
+    SSHD_PID,
+    "/etc/ssh/sshd_config",
+    "/etc/ssh/sshd_config.d",
+    "-type",
+    "f",
+    "-printf",
+    "%T@ %p\\n",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """One line of sshd_config."""
+
+    name: str
+    """In lower case: sshd does not tell them apart."""
+    value: str
+    path: str
+    line: int
+    match: str
+    """Condition of the Match block that it stands in; empty outside."""
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}:{self.line}"
+
+    @property
+    def statement(self) -> str:
+        return f"{self.name} {self.value}".strip()
+
+
+def parse_keywords(text: str, path: str) -> tuple[Keyword, ...]:
+    """Lines of one file in order. A Match block ends with the file, or with the next one."""
+    found, match = [], ""
+    for line_number, raw in enumerate(clean(text).splitlines(), start=1):
+        words = re.match(r"\s*([A-Za-z0-9]+)(?:\s*=\s*|\s+)(.*)", raw)
+        if raw.lstrip().startswith("#") or words is None:
+            continue
+        name, value = words[1].lower(), " ".join(words[2].replace('"', "").split())
+        if name == "match":
+            match = "" if value.lower() == "all" else value
+        found.append(Keyword(name, value, path, line_number, match))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class SshdFiles:
+    """All files of sshd."""
+
+    keywords: tuple[Keyword, ...]
+    results: Mapping[str, Result]
+
+
+def _all_files(seen: Observation, _: Baseline) -> SshdFiles:
+    keywords: list[Keyword] = []
+    results = {}
+    for read in (DROP_INS, MAIN):
+        for result in seen.each(read):
+            results[result.name] = result
+            keywords += parse_keywords(complete_text(read, result), result.name)
+    return SshdFiles(tuple(keywords), results)
+
+
+FILES: Source[SshdFiles] = Source("files of sshd", lambda _: (DROP_INS, MAIN), _all_files)
+
+
+def parse_effective(text: str) -> Mapping[str, str]:
+    """First value by keyword, of ``sshd -T``."""
+    found: dict[str, str] = {}
+    for line in clean(text).splitlines():
+        name, _, value = line.strip().partition(" ")
+        if not re.fullmatch("[a-z0-9]+", name):
+            raise NotUnderstoodError(f"'{excerpt(line)}' is not a line of 'sshd -T'.")
+        found.setdefault(name, value)
+    return found
+
+
+EFFECTIVE: Source[Mapping[str, str]] = Source(
+    "what sshd's files come to",
+    lambda _: (_EFFECTIVE,),
+    lambda seen, _: parse_effective(seen.text(_EFFECTIVE)),
+)
+
+
+def _times(text: str) -> Iterator[tuple[str, float]]:
+    for line in clean(text).splitlines():
+        seconds, _, path = line.partition(" ")
+        yield path, number(seconds)
+
+
+# find ends with 1 when one of the places is not there.
+WRITTEN: Source[Mapping[str, float]] = Source(
+    "times of sshd's files",
+    lambda _: (_WRITTEN,),
+    lambda seen, _: dict(_times(seen.text(_WRITTEN, codes=(0, 1)))),
+)
+"""When each file was last written, and sshd.pid at sshd's last start or reload: seconds by path."""

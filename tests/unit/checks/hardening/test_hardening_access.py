@@ -1,0 +1,215 @@
+"""sshd and the firewall: a healthy node passes, a spoilt one fails by name, a gap never passes."""
+
+from __future__ import annotations
+
+import pytest
+
+from hfprov.checks.hardening_access import wanted_rules
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.nftables import parse_rules
+from hfprov.evidence.sshd import parse_effective, parse_keywords
+from hfprov.verdict import Outcome
+
+FAIL, UNKNOWN = Outcome.FAIL, Outcome.UNKNOWN
+CHECKS = (
+    "hardening.ssh.file",
+    "hardening.ssh.effective",
+    "hardening.ssh.rivals",
+    "hardening.ssh.stale",
+    "hardening.guard",
+    "hardening.firewall.live",
+    "hardening.firewall.file",
+)
+DROP_INS = "glob /etc/ssh/sshd_config.d/*.conf"
+MAIN = "file /etc/ssh/sshd_config"
+OURS = "/etc/ssh/sshd_config.d/00-hfprov.conf"
+EFFECTIVE = "run /usr/sbin/sshd -T"
+WRITTEN = "run find /run/sshd.pid"
+LIST = "run nft"
+RULES = "/etc/hfprov/management.nft"
+UNIT = "/etc/systemd/system/hfprov-firewall.service"
+TABLE = "table inet hfprov_management"
+
+
+@pytest.mark.parametrize("check_id", CHECKS)
+def test_healthy_node_passes(node, check_id):
+    assert node.outcomes(check_id) == {}
+
+
+@pytest.mark.parametrize(
+    ("check_id", "words", "old", "new", "subject"),
+    [
+        ("hardening.ssh.file", DROP_INS, "prohibit-password", "yes", OURS),
+        ("hardening.ssh.file", DROP_INS, "UsePAM yes\n", "", OURS),
+        ("hardening.ssh.file", DROP_INS, "UsePAM yes\n", "UsePAM yes\nMaxSessions 1\n", OURS),
+        ("hardening.ssh.effective", EFFECTIVE, "passwordauthentication no",
+         "passwordauthentication yes", "passwordauthentication"),
+        ("hardening.ssh.effective", EFFECTIVE, "permitrootlogin without-password",
+         "permitrootlogin yes", "permitrootlogin"),
+        ("hardening.ssh.effective", EFFECTIVE, "usepam yes\n", "", "usepam"),
+        ("hardening.ssh.stale", WRITTEN, "/run/sshd.pid", "/run/sshd_other", ""),
+        ("hardening.firewall.live", LIST, "9100", "9101", TABLE),
+        ("hardening.firewall.live", LIST, "\t\tdrop\n", "", TABLE),
+        ("hardening.firewall.live", LIST, "\t\tdrop\n", "\t\taccept\n\t\tdrop\n", TABLE),
+        ("hardening.firewall.live", LIST, 'iifname "eth0"', 'iifname "eth1"', TABLE),
+        ("hardening.firewall.live", LIST, "10.0.0.0/8", "10.0.0.0/9", TABLE),
+        ("hardening.firewall.file", f"file {RULES}", "9100", "9101", RULES),
+        ("hardening.firewall.file", f"file {RULES}", f"delete {TABLE}\n", "", RULES),
+        ("hardening.firewall.file", f"file {UNIT}", "sysinit", "multi-user", UNIT),
+    ],
+)  # fmt: skip
+def test_spoilt_text_fails(node, check_id, words, old, new, subject):
+    node.replace(words, old, new)
+    assert node.outcomes(check_id)[subject] in (FAIL, UNKNOWN)
+
+
+def test_older_name_of_a_value_is_the_same(node):
+    node.replace(EFFECTIVE, "without-password", "prohibit-password")
+    assert node.outcomes("hardening.ssh.effective") == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "good"),
+    [
+        ("00-a.conf", "PasswordAuthentication yes\n", False),
+        ("00-a.conf", "passwordauthentication=yes\n", False),
+        ("00-a.conf", "PasswordAuthentication no\n", True),
+        ("00-a.conf", "# PasswordAuthentication yes\nMaxSessions 5\n", True),
+        ("50-site.conf", "PasswordAuthentication yes\n", True),
+        ("50-site.conf", "Match User alice\n  PasswordAuthentication yes\n", False),
+        ("50-site.conf", "Match User alice\nMatch all\nPasswordAuthentication yes\n", True),
+        ("50-site.conf", "Match Group x\n\tX11Forwarding Yes\n", False),
+    ],
+)
+def test_other_files_of_sshd(node, name, text, good):
+    """A later file does no harm; an earlier one, or one that is for some logins, does."""
+    path = f"/etc/ssh/sshd_config.d/{name}"
+    node.add(DROP_INS, path, text)
+    found = node.outcomes("hardening.ssh.rivals")
+    assert (found == {}) is good
+    assert all(subject.startswith(f"{path}:") for subject in found)
+
+
+def test_keyword_of_the_main_file_after_the_include_does_no_harm(node):
+    node.replace(MAIN, "X11Forwarding yes", "X11Forwarding yes\nPermitRootLogin yes")
+    assert node.outcomes("hardening.ssh.rivals") == {}
+
+
+@pytest.mark.parametrize(("mode", "uid"), [(0o666, 0), (0o644, 1000), (0o600, 0)])
+def test_rights_of_the_file_of_sshd(node, mode, uid):
+    result = next(one for one in node.results[DROP_INS] if one["name"] == OURS)
+    result.update(mode=mode, uid=uid)
+    assert node.outcomes("hardening.ssh.file") == {OURS: FAIL}
+
+
+def test_missing_file_of_sshd(node):
+    node.results[DROP_INS].clear()
+    assert node.outcomes("hardening.ssh.file") == {OURS: FAIL}
+
+
+def test_file_written_after_sshd_was_started(node):
+    text = f"1000.5 /run/sshd.pid\n1000.4 /etc/ssh/sshd_config\n1000.6 {OURS}\n"
+    node.put(WRITTEN, text=text)
+    assert node.outcomes("hardening.ssh.stale") == {OURS: FAIL}
+
+
+@pytest.mark.parametrize("text", ["", "1000.5 /run/sshd.pid\n", "1000.4 /etc/ssh/sshd_config\n"])
+def test_start_that_is_not_known_is_unknown(node, text):
+    node.put(WRITTEN, text=text, code=1)
+    assert node.outcomes("hardening.ssh.stale") == {"": UNKNOWN}
+
+
+def test_unconfirmed_change(node):
+    guard = "run systemctl show --property=ActiveState -- hfprov-guard.timer"
+    node.put(guard, text="ActiveState=active\n")
+    assert node.outcomes("hardening.guard") == {"hfprov-guard.timer": FAIL}
+
+
+NO_TABLE = "Error: No such file or directory\nlist table inet hfprov_management\n"
+
+
+def test_firewall_that_is_not_loaded(node):
+    node.put(LIST, text="", code=1, stderr=NO_TABLE)
+    assert node.outcomes("hardening.firewall.live") == {TABLE: FAIL}
+    node.put(LIST, status="absent", text="", stderr="No such file or directory: 'nft'")
+    assert node.outcomes("hardening.firewall.live") == {TABLE: FAIL}
+
+
+def test_firewall_that_may_not_be_read_is_unknown(node):
+    error = "netlink: Error: cache initialization failed: Operation not permitted"
+    node.put(LIST, text="", code=1, stderr=error)
+    assert node.outcomes("hardening.firewall.live") == {"": UNKNOWN}
+    node.values["hardening_firewall"] = False
+    assert node.outcomes("hardening.firewall.live") == {"": UNKNOWN}
+
+
+def test_firewall_that_is_left_over(node):
+    node.values["hardening_firewall"] = False
+    assert node.outcomes("hardening.firewall.live") == {TABLE: FAIL}
+    assert node.outcomes("hardening.firewall.file") == {RULES: FAIL, UNIT: FAIL}
+    node.put(LIST, text="", code=1, stderr=NO_TABLE)
+    for path in (RULES, UNIT):
+        node.put(f"file {path}", status="absent", text="")
+    assert node.outcomes("hardening.firewall.live") == {}
+    assert node.outcomes("hardening.firewall.file") == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("State=enabled", "State=disabled"), ("State=enabled", "State="), ("Reload=no", "Reload=yes")],
+)
+def test_unit_of_the_firewall(node, old, new):
+    node.replace("run systemctl show --property=LoadState,UnitFileState,NeedDaemonR", old, new)
+    assert list(node.outcomes("hardening.firewall.file").values()) == [FAIL]
+
+
+def test_rules_in_any_order_of_a_set_are_the_same(node):
+    node.replace(LIST, "{ 22, 9100 }", "{ 9100, 22 }")
+    assert node.outcomes("hardening.firewall.live") == {}
+
+
+def test_rules_for_all_sources_and_single_ports(node):
+    node.values |= {
+        "hardening_firewall_sources": [],
+        "hardening_firewall_tcp_ports": [22],
+        "hardening_firewall_udp_ports": [161],
+    }
+    rules = wanted_rules(node.baseline())
+    assert rules[-5:] == ("tcp dport 22 accept", "udp dport 161 accept", "drop", "}", "}")
+
+
+def test_rules_of_single_addresses():
+    assert parse_rules("ip saddr { 10.0.0.1/32 } tcp dport { 22 } accept") == (
+        "ip saddr 10.0.0.1 tcp dport 22 accept",
+    )
+
+
+def test_keywords_know_their_match_block():
+    text = "Port 22\n#Port 23\nMatch User a\n  X11Forwarding yes\nMatch all\n UsePAM=yes\n"
+    found = [(one.statement, one.match) for one in parse_keywords(text, "f")]
+    assert found == [
+        ("port 22", ""),
+        ("match User a", "User a"),
+        ("x11forwarding yes", "User a"),
+        ("match all", ""),
+        ("usepam yes", ""),
+    ]
+
+
+@pytest.mark.parametrize("text", ["Bad configuration option: x", "a\n\n/etc: 1"])
+def test_effective_settings_that_are_not_understood(text):
+    with pytest.raises(NotUnderstoodError):
+        parse_effective(text)
+
+
+HOSTILE = [{"status": "timeout", "text": ""}, {"status": "denied", "text": ""}, {"truncated": True}]
+
+
+@pytest.mark.parametrize("check_id", CHECKS)
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda change: next(iter(change)))
+def test_without_whole_evidence_nothing_passes(node, check_id, hostile):
+    for name in node.reads_of(check_id):
+        spoilt = type(node)(node.results)
+        for result in spoilt.results[name]:
+            result.update(hostile)
+        assert UNKNOWN in spoilt.outcomes(check_id).values(), name
