@@ -113,7 +113,6 @@ MODULES = (
     "hardening_kernel",
     "hardening_updates",
     "performance",
-    "performance_settings",
     "comm_library",
 )
 
