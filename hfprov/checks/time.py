@@ -8,7 +8,17 @@ from collections.abc import Iterator
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Facts, check, require
 from hfprov.checks.rivals import why
-from hfprov.checks.written_file import MODE, judge_written_file
+from hfprov.checks.time_declared import (
+    OPTIONS_BY_FILE,
+    OUR_FILES,
+    STEP,
+    assigned,
+    is_declared,
+    normal,
+    servers,
+    step,
+)
+from hfprov.checks.written_file import judge_rights, judge_written_file
 from hfprov.evidence.chrony import (
     CONFIGURATION,
     DAEMONS,
@@ -25,34 +35,38 @@ from hfprov.evidence.chrony import (
 )
 from hfprov.evidence.systemd import parse_settings, property_of
 from hfprov.evidence.unit_limits import drop_ins
-from hfprov.reading import Result
 from hfprov.verdict import Finding, Impact, compared, failed, passed
 
-OUR_FILES = {
-    "/etc/chrony/chrony.conf": "/etc/chrony/conf.d/90-hfprov.conf",
-    "/etc/chrony.conf": "/etc/chrony.d/90-hfprov.conf",
-}
-"""The role's file, by chrony's main file."""
 DROP_IN = "90-hfprov-clock.conf"
 CLOCK_DROP_INS = drop_ins(DROP_IN)
-OPTIONS_BY_FILE = {
-    "/etc/default/chrony": ("DAEMON_OPTS", "-F 1"),
-    "/etc/sysconfig/chronyd": ("OPTIONS", "-F 2"),
-}
 RIVAL_LINES = "time_sync_rivals"
-STEP = ("time_sync_step_threshold_seconds", "time_sync_step_updates")
+NOT_INSTALLED = "chrony is not installed."
+NO_CHRONYC = "There is no 'chronyc' to ask."
 
 
-def _servers(baseline: Baseline) -> list[str]:
-    servers = [str(server) for server in baseline["time_sync_servers"]]
-    require(servers, "No server is declared in 'time_sync_servers'.")
-    return servers
+def _not_running(facts: Facts) -> str:
+    """Why chronyd does not run, or "" where it may; that nothing is there is evidence."""
+    unit = chrony_unit(facts.get(TIME_UNITS))
+    if unit is None:
+        return NOT_INSTALLED
+    state = property_of(unit, "ActiveState")
+    # Somebody may have started one without systemd.
+    if state in ("inactive", "failed") and not facts.get(DAEMONS):
+        return f"chronyd does not run: systemd says '{state}'."
+    return ""
+
+
+def _absent(reason: str, expected: str) -> Finding:
+    return failed("", observed="absent", expected=expected, reason=reason)
 
 
 @check("time.daemon", reads=[TIME_UNITS], role="time_sync", impact=Impact.RESTART)
 def daemon(facts: Facts, _: Baseline) -> Iterator[Finding]:
     """The daemon runs now and starts at boot, and systemd has read its unit."""
     unit = chrony_unit(facts.get(TIME_UNITS))
+    if unit is None:
+        yield _absent(NOT_INSTALLED, "installed, active, enabled")
+        return
     name = property_of(unit, "Id")
     for key, expected, reason in (
         ("ActiveState", "active", "chrony does not run."),
@@ -91,28 +105,18 @@ def rivals(facts: Facts, _: Baseline) -> Iterator[Finding]:
 def files(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     """The role's own file, and the owner and mode of the main one."""
     found = facts.get(CONFIGURATION)
+    if found is None:
+        yield _absent(f"There is no chrony.conf: {NOT_INSTALLED}", "written by the role")
+        return
     path = OUR_FILES[found.main]
     yield judge_written_file(
         path,
         found.results.get(path),
-        wanted=[f"server {server} iburst" for server in _servers(baseline)]
-        + [f"makestep {_step(baseline)}", "rtcsync"],
+        wanted=[f"server {server} iburst" for server in servers(baseline)]
+        + [f"makestep {step(baseline)}", "rtcsync"],
         statements=lambda text: [one.statement for one in parse_directives(text, path)],
     )
-    yield _rights(found.main, found.results[found.main])
-
-
-def _step(baseline: Baseline) -> str:
-    return f"{float(baseline[STEP[0]])} {int(baseline[STEP[1]])}"
-
-
-def _rights(subject: str, result: Result) -> Finding:
-    return compared(
-        subject,
-        observed=f"{result.mode or 0:04o} {result.uid}:{result.gid}",
-        expected=f"{MODE:04o} 0:0",
-        reason="Owner or mode are not as the role sets them.",
-    )
+    yield judge_rights(found.main, found.results[found.main])
 
 
 @check(
@@ -125,8 +129,11 @@ def _rights(subject: str, result: Result) -> Finding:
 def config(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     """What chrony will do when it is started next, all its files taken together."""
     found = facts.get(CONFIGURATION)
-    declared = _servers(baseline)
-    strays = [one for one in found.sources if not _is_declared(one.words, declared)]
+    declared = servers(baseline)
+    if found is None:
+        yield _absent(f"There is no chrony.conf: {NOT_INSTALLED}", "the declared servers")
+        return
+    strays = [one for one in found.sources if not is_declared(one.words, declared)]
     for one in strays:
         what = "This source is not declared."
         reason = _why(what, one, found, baseline)
@@ -136,12 +143,12 @@ def config(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         observed = "configured" if server in named else "not configured"
         reason = "chrony will not follow this server after its next start."
         yield compared(server, observed=observed, expected="configured", reason=reason)
-    expected = f"makestep {_step(baseline)}"
+    expected = f"makestep {step(baseline)}"
     for name, wanted in (("makestep", expected), ("rtcsync", "rtcsync")):
         last = found.last(name)
         observed, reason = "not set", "What is declared is not set."
         if last:
-            observed = _normal(last.words)
+            observed = normal(last.words)
             what = f"What holds is not what is declared: {last.where}."
             reason = _why(what, last, found, baseline)
         yield compared(name, observed=observed, expected=wanted, reason=reason)
@@ -151,17 +158,6 @@ def _why(what: str, line: Directive, found: Configuration, baseline: Baseline) -
     if line.path == found.main:
         return what  # which the role edits whatever happens to rivals elsewhere
     return why(what, RIVAL_LINES, baseline, line.path, found.results.get(line.path))
-
-
-def _is_declared(words: tuple[str, ...], declared: list[str]) -> bool:
-    return words[0].lower() == "server" and words[1:] in [(name, "iburst") for name in declared]
-
-
-def _normal(words: tuple[str, ...]) -> str:
-    """A makestep with its threshold as a plain number, so that 1 and 1.0 are one."""
-    if words[0].lower() == "makestep" and len(words) > 1 and re.fullmatch(r"[\d.]+", words[1]):
-        return f"makestep {float(words[1])} {' '.join(words[2:])}"
-    return " ".join((words[0].lower(), *words[1:]))
 
 
 @check(
@@ -174,31 +170,34 @@ def _normal(words: tuple[str, ...]) -> str:
 def clock(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     """Whether chronyd sets the clock: after its next start, and as it runs now."""
     control = bool(baseline["time_sync_control_clock"])
-    options = facts.get(OPTIONS)
+    options, found = facts.get(OPTIONS), chrony_unit(facts.get(TIME_UNITS))
+    if found is None:
+        yield _absent(NOT_INSTALLED, "installed")
+        return
+    if options is None:
+        yield _absent("There is no file of options for chronyd.", "written by the role")
+        return
     variable, usual = OPTIONS_BY_FILE[options.name]
     expected = usual if control else f"{usual} -x"
     yield compared(
         options.name,
-        observed=_assigned(options.text, variable),
+        observed=assigned(options.text, variable),
         expected=expected,
         reason="chronyd will be started with other options than the role sets.",
     )
-    yield _rights(f"{options.name} rights", options)
-    unit = property_of(chrony_unit(facts.get(TIME_UNITS)), "Id")
+    yield judge_rights(f"{options.name} rights", options)
+    unit = property_of(found, "Id")
     yield _clock_drop_in(facts, f"/etc/systemd/system/{unit}.d/{DROP_IN}", control=control)
-    daemons = facts.get(DAEMONS)
-    require(daemons, "chronyd does not run.")
     words = "sets the clock" if control else "leaves the clock alone"
+    if reason := _not_running(facts):
+        yield failed("running", observed="absent", expected=words, reason=reason)
+        return
+    daemons = facts.get(DAEMONS)
+    require(daemons, "No process of chronyd was seen, though systemd says that it runs.")
     for arguments in sorted(set(daemons)):
         sets = "leaves the clock alone" if "-x" in arguments else "sets the clock"
         reason = "The running chronyd was started with other options."
         yield compared("running", observed=sets, expected=words, reason=reason)
-
-
-def _assigned(text: str, variable: str) -> str:
-    """The value of the last assignment in a shell-like file; "" when there is none."""
-    found = re.findall(rf"^[ \t]*{variable}=(.*)$", text, flags=re.MULTILINE)
-    return found[-1].strip().strip("\"'") if found else ""
 
 
 def _clock_drop_in(facts: Facts, path: str, *, control: bool) -> Finding:
@@ -215,10 +214,15 @@ def _clock_drop_in(facts: Facts, path: str, *, control: bool) -> Finding:
     return compared(path, observed=observed, expected="absent", reason=reason)
 
 
-@check("time.stale", reads=[TIME_UNITS, WRITTEN], role="time_sync", impact=Impact.RESTART)
+@check("time.stale", reads=[TIME_UNITS, DAEMONS, WRITTEN], role="time_sync", impact=Impact.RESTART)
 def stale(facts: Facts, _: Baseline) -> Iterator[Finding]:
     """The daemon has read its files since they were last written."""
-    stamp = property_of(chrony_unit(facts.get(TIME_UNITS)), "ActiveEnterTimestamp")
+    unit = chrony_unit(facts.get(TIME_UNITS))
+    reason = _not_running(facts)
+    if unit is None or reason:
+        yield _absent(reason, "a daemon that has read its files")
+        return
+    stamp = property_of(unit, "ActiveEnterTimestamp")
     match = re.fullmatch(r"@(\d+)", stamp)
     require(match, "systemd does not say when chrony was started.")
     started = int(match[1]) if match else 0
@@ -233,16 +237,23 @@ def stale(facts: Facts, _: Baseline) -> Iterator[Finding]:
 
 @check(
     "time.sources",
-    reads=[SOURCES],
+    reads=[TIME_UNITS, DAEMONS, SOURCES],
     role="time_sync",
     impact=Impact.RESTART,
     judges=["time_sync_servers"],
 )
 def sources(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     """The running chronyd follows the declared servers, reaches each, and has selected one."""
+    declared = servers(baseline)
+    if reason := _not_running(facts):
+        yield _absent(reason, f"follows {', '.join(declared)}")
+        return
+    seen = facts.get(SOURCES)
+    if seen is None:
+        yield _absent(NO_CHRONYC, f"follows {', '.join(declared)}")
+        return
     # A reference clock of the machine itself is the site's own.
-    found = {one.name: one for one in facts.get(SOURCES) if one.mode != "#"}
-    declared = _servers(baseline)
+    found = {one.name: one for one in seen if one.mode != "#"}
     for name in sorted(set(found) - set(declared)):
         reason = "chronyd follows a server that is not declared."
         yield failed(name, observed="in use", expected="not used", reason=reason)
@@ -255,7 +266,7 @@ def sources(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         elif found[name].state in "x?":
             observed, reason = "not usable", "chronyd does not trust this server's time."
         yield compared(name, observed=observed, expected="reachable", reason=reason)
-    selected = [one.name for one in facts.get(SOURCES) if one.state == "*"]
+    selected = [one.name for one in seen if one.state == "*"]
     if selected:
         yield passed("selected", observed=selected[0], expected="one of the servers")
     else:
@@ -265,16 +276,23 @@ def sources(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
 
 @check(
     "time.offset",
-    reads=[TRACKING],
+    reads=[TIME_UNITS, DAEMONS, TRACKING],
     role="time_sync",
     impact=Impact.NONE,
     judges=["time_sync_max_offset_seconds"],
 )
 def offset(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     """How far the clock is off, as chrony measures it."""
-    found = facts.get(TRACKING)
     most = float(baseline["time_sync_max_offset_seconds"])
-    observed, expected = f"{abs(found.offset_seconds):.6f} s", f"at most {most:g} s"
+    expected = f"at most {most:g} s"
+    if reason := _not_running(facts):
+        yield _absent(reason, expected)
+        return
+    found = facts.get(TRACKING)
+    if found is None:
+        yield _absent(NO_CHRONYC, expected)
+        return
+    observed = f"{abs(found.offset_seconds):.6f} s"
     if found.leap == "Not synchronised":
         reason = "chronyd is not synchronised to any source."
         yield failed("", observed=found.leap, expected=expected, reason=reason)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from hfprov.errors import NoEvidenceError
 from hfprov.reading import Result
-from hfprov.verdict import Finding, failed, passed
+from hfprov.verdict import Finding, compared, failed, passed
 
 MODE = 0o644
 _SHOWN = 3
@@ -40,6 +40,16 @@ def judge_written_file(
 
 
 _REASON = "The file is not as the role writes it."
+
+
+def judge_rights(subject: str, result: Result) -> Finding:
+    """Owner and mode alone, of a file that a role edits and others write too."""
+    return compared(
+        subject,
+        observed=f"{result.mode or 0:04o} {result.uid}:{result.gid}",
+        expected=f"{MODE:04o} 0:0",
+        reason="Owner or mode are not as the role sets them.",
+    )
 
 
 def _ownership(result: Result) -> Iterable[str]:

@@ -84,10 +84,10 @@ class Configuration:
         return tuple(one for one in self.directives if one.name in SOURCE_WORDS)
 
 
-def _parse_configuration(seen: Observation, _: Baseline) -> Configuration:
+def _parse_configuration(seen: Observation, _: Baseline) -> Configuration | None:
     main = next((read for read in MAIN_FILES if seen.exists(read)), None)
     if main is None:
-        raise NoEvidenceError("There is no chrony.conf: chrony is not installed.")
+        return None
     result = seen.one(main)
     results = {result.name: result}
     for read in DIRECTORIES.values():
@@ -112,11 +112,12 @@ def _included(seen: Observation, including: Directive) -> Iterator[Directive]:
                 yield from parse_directives(complete_text(read, result), result.name)
 
 
-CONFIGURATION: Source[Configuration] = Source(
+CONFIGURATION: Source[Configuration | None] = Source(
     "configuration of chrony",
     lambda _: (*MAIN_FILES, *DIRECTORIES.values()),
     _parse_configuration,
 )
+"""None where there is no main file, which is evidence: chrony is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +158,12 @@ def parse(text: str) -> tuple[TimeSource, ...]:
 
 
 _SOURCES = command("chronyc", "-c", "-N", "sources")
-SOURCES: Source[tuple[TimeSource, ...]] = Source(
-    "sources of chrony", lambda _: (_SOURCES,), lambda seen, _: parse(seen.text(_SOURCES))
+SOURCES: Source[tuple[TimeSource, ...] | None] = Source(
+    "sources of chrony",
+    lambda _: (_SOURCES,),
+    lambda seen, _: parse(seen.text(_SOURCES)) if seen.exists(_SOURCES) else None,
 )
+"""None where there is no chronyc."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +187,12 @@ def parse_tracking(text: str) -> Tracking:
 
 
 _TRACKING = command("chronyc", "-c", "tracking")
-TRACKING: Source[Tracking] = Source(
+TRACKING: Source[Tracking | None] = Source(
     "tracking of chrony",
     lambda _: (_TRACKING,),
-    lambda seen, _: parse_tracking(seen.text(_TRACKING)),
+    lambda seen, _: parse_tracking(seen.text(_TRACKING)) if seen.exists(_TRACKING) else None,
 )
+"""None where there is no chronyc."""
 
 _UNIT_READ = command(
     "systemctl",
@@ -209,21 +214,20 @@ TIME_UNITS: Source[Mapping[str, Properties]] = Source(
 )
 
 
-def chrony_unit(units: Mapping[str, Properties]) -> Properties:
-    """The unit of chronyd, whatever the distribution calls it."""
+def chrony_unit(units: Mapping[str, Properties]) -> Properties | None:
+    """The unit of chronyd, whatever the distribution calls it; None where it is not installed."""
     for name in UNITS:
         if name in units and property_of(units[name], "LoadState") != "not-found":
             return units[name]
-    raise NoEvidenceError("There is no unit of chrony: it is not installed.")
+    return None
 
 
 def _parse_command_lines(seen: Observation, _: Baseline) -> tuple[tuple[str, ...], ...]:
-    found = []
-    for result in seen.each(COMMAND_LINES):
-        words = result.text.rstrip("\0").split("\0")
-        if words[0].rpartition("/")[2] == "chronyd":
-            found.append(tuple(words))
-    return tuple(found)
+    results = [result for result in seen.each(COMMAND_LINES) if result.ok]
+    if not results:
+        raise NoEvidenceError("The node's processes could not be listed.")
+    lines = [tuple(result.text.rstrip("\0").split("\0")) for result in results]
+    return tuple(words for words in lines if words[0].rpartition("/")[2] == "chronyd")
 
 
 DAEMONS: Source[tuple[tuple[str, ...], ...]] = Source(
@@ -269,12 +273,12 @@ def _options_reads(_: Baseline) -> tuple[Read, ...]:
     return OPTIONS_FILES
 
 
-def _parse_options(seen: Observation, _: Baseline) -> Result:
+def _parse_options(seen: Observation, _: Baseline) -> Result | None:
     for read in OPTIONS_FILES:
         if seen.exists(read):
             complete_text(read, seen.one(read))
             return seen.one(read)
-    raise NoEvidenceError("There is no file of options for chronyd: chrony is not installed.")
+    return None
 
 
-OPTIONS: Source[Result] = Source("options of chronyd", _options_reads, _parse_options)
+OPTIONS: Source[Result | None] = Source("options of chronyd", _options_reads, _parse_options)

@@ -143,9 +143,54 @@ def test_missing_drop_in_fails(ifupdown):
     assert ifupdown.bad("time.clock") == {DROP_IN: FAIL}
 
 
-def test_daemon_that_does_not_run_is_unknown(ifupdown):
-    ifupdown.results[ifupdown.read("glob /proc/[0-9]*/cmdline")].clear()
-    assert UNKNOWN in ifupdown.bad("time.clock").values()
+PROCESSES = "glob /proc/[0-9]*/cmdline"
+RUNNING_CHECKS = ("time.clock", "time.stale", "time.sources", "time.offset")
+
+
+def stop(node, state):
+    """As it looks when the daemon does not run: no process, and chronyc finds nobody."""
+    head = f"Id={UNIT}\nLoadState=loaded\nActiveState="
+    node.replace(UNITS, f"{head}active", f"{head}{state}")
+    processes = node.results[node.read(PROCESSES)]
+    processes[:] = [one for one in processes if "chronyd" not in one.get("text", "")]
+    for name in (SOURCES, TRACKING):
+        node.put(name, text="", stderr="506 Cannot talk to daemon", code=1)
+
+
+@pytest.mark.parametrize("state", ["inactive", "failed"])
+@pytest.mark.parametrize("check_id", RUNNING_CHECKS)
+def test_daemon_that_does_not_run_fails(ifupdown, check_id, state):
+    stop(ifupdown, state)
+    assert set(ifupdown.bad(check_id).values()) == {FAIL}
+    reasons = [one.reason for one in ifupdown.findings(check_id) if one.outcome is FAIL]
+    assert reasons == [f"chronyd does not run: systemd says '{state}'."]
+
+
+@pytest.mark.parametrize("check_id", ["time.sources", "time.offset"])
+def test_daemon_that_runs_and_does_not_answer_is_unknown(ifupdown, check_id):
+    for name in (SOURCES, TRACKING):
+        ifupdown.put(name, text="", stderr="506 Cannot talk to daemon", code=1)
+    assert set(ifupdown.bad(check_id).values()) == {UNKNOWN}
+
+
+@pytest.mark.parametrize("check_id", RUNNING_CHECKS)
+def test_daemon_whose_process_cannot_be_looked_for_is_unknown(ifupdown, check_id):
+    stop(ifupdown, "inactive")
+    ifupdown.results[ifupdown.read(PROCESSES)].clear()
+    assert UNKNOWN in ifupdown.bad(check_id).values()
+
+
+def test_daemon_that_somebody_started_without_systemd_is_asked(ifupdown):
+    ifupdown.replace(UNITS, "ActiveState=active", "ActiveState=inactive")
+    assert ifupdown.bad("time.sources") == {}
+    assert ifupdown.bad("time.daemon") == {f"{UNIT} ActiveState": FAIL}
+
+
+@pytest.mark.parametrize("check_id", ["time.sources", "time.offset"])
+def test_missing_chronyc_fails(ifupdown, check_id):
+    for name in (SOURCES, TRACKING):
+        ifupdown.put(name, status="absent", text="")
+    assert set(ifupdown.bad(check_id).values()) == {FAIL}
 
 
 def test_file_written_after_the_start_is_stale(ifupdown):
@@ -164,15 +209,16 @@ def test_no_declared_server_is_unknown(ifupdown):
         assert UNKNOWN in ifupdown.bad(check_id).values()
 
 
-def test_without_chrony_nothing_passes(ifupdown):
+@pytest.mark.parametrize("check_id", sorted(set(CHECKS) - {"time.rivals"}))
+def test_without_chrony_all_fail(ifupdown, check_id):
+    stop(ifupdown, "inactive")
     ifupdown.put(MAIN, status="absent", text="")
     ifupdown.put(OPTIONS, status="absent", text="")
     ifupdown.replace(UNITS, "LoadState=loaded", "LoadState=not-found")
     for name in (SOURCES, TRACKING):
-        ifupdown.put(name, status="absent", text="")
-    for check_id in set(CHECKS) - {"time.rivals"}:
-        outcomes = {one.outcome for one in ifupdown.findings(check_id)}
-        assert Outcome.PASS not in outcomes, check_id
+        ifupdown.put(name, status="absent", text="", code=None)
+    (finding,) = ifupdown.findings(check_id)
+    assert (finding.outcome, "not installed" in finding.reason) == (FAIL, True)
 
 
 HOSTILE = [
