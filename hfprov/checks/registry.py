@@ -113,6 +113,7 @@ MODULES = (
     "hardening_kernel",
     "hardening_updates",
     "performance",
+    "performance_settings",
     "comm_library",
 )
 

@@ -287,7 +287,9 @@ def test_script_looks_where_it_is_told(tmp_path):
         "node",
         ("comm_library",),
         {
-            "comm_library_home_directories": Value([f"{tmp_path}/*"], ""),
+            "comm_library_home_directories": Value(
+                [f"{tmp_path}/al*", f"{tmp_path}/with space"], ""
+            ),
             "comm_library_modulefile_directories": Value([f"{tmp_path}/tree", "/nowhere"], ""),
         },
     )

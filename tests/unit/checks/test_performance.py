@@ -13,8 +13,9 @@ import yaml
 
 from hfprov.baseline import Baseline, Value
 from hfprov.checks import performance
+from hfprov.checks.performance_settings import wanted_settings
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence.cpu_power import parse_choice, parse_latency, parse_swaps
+from hfprov.evidence.cpu_power import AMD_ACCELERATOR, parse_choice, parse_latency, parse_swaps
 from hfprov.evidence.sysctl_files import dotted, parse
 from hfprov.judge import find_check, judge
 from hfprov.reading import Observation
@@ -237,6 +238,12 @@ def test_absent_setting_fails_unless_it_means_off(node):
     assert node.bad("performance.sysctl.live") == {"vm.max_map_count": FAIL}
 
 
+def test_absent_setting_that_is_to_be_on_fails(node):
+    node.values["performance_zone_reclaim_mode"] = 1
+    node.results["file /proc/sys/vm/zone_reclaim_mode"] = [dict(ABSENT)]
+    assert node.bad("performance.sysctl.live") == {"vm.zone_reclaim_mode": FAIL}
+
+
 def test_amd_accelerator_asks_for_balancing_off(node):
     node.results[PCI].append(one(AMD, "/sys/bus/pci/devices/0000:c1:00.0/uevent"))
     assert set(node.bad("performance.sysctl.file")) == {OURS}
@@ -258,7 +265,7 @@ def test_amd_accelerator_asks_for_balancing_off(node):
 )
 def test_amd_accelerators_are_told_from_other_devices(node, text, amd):
     node.results[PCI] = [one(text)]
-    assert performance.AMD_ACCELERATOR.parse(node.observation(), node.baseline()) is amd
+    assert AMD_ACCELERATOR.parse(node.observation(), node.baseline()) is amd
 
 
 @pytest.mark.parametrize(
@@ -271,7 +278,7 @@ def test_amd_accelerators_are_told_from_other_devices(node, text, amd):
 )
 def test_what_is_declared_besides_is_wanted(node, variable, value, name, text):
     node.values[variable] = value
-    assert performance.wanted_settings(node.baseline(), amd=False)[name] == text
+    assert wanted_settings(node.baseline(), amd=False)[name] == text
 
 
 def test_fewer_huge_pages_than_declared_fail(node):
@@ -312,6 +319,19 @@ def test_last_line_of_a_later_file_counts(node):
     assert node.bad("performance.rivals") == {}
 
 
+def test_files_of_all_places_are_applied_by_name(node):
+    node.results[ETC].append(one("vm.max_map_count=1048576\n", "/etc/sysctl.d/99-zzz2.conf"))
+    lib = "/usr/lib/sysctl.d/99-zzz1.conf"
+    node.results["glob /usr/lib/sysctl.d/*.conf"] = [one("vm.max_map_count=1\n", lib)]
+    assert node.bad("performance.rivals") == {}
+
+
+def test_earlier_file_is_no_rival_because_ours_is_missing(node):
+    node.results[ETC] = [one("vm.max_map_count=1\n", "/etc/sysctl.d/50-site.conf")]
+    assert node.bad("performance.rivals") == {}
+    assert node.bad("performance.sysctl.file") == {OURS: FAIL}
+
+
 def test_hidden_file_is_no_rival(node):
     node.results["glob /usr/lib/sysctl.d/*.conf"] = [one("vm.max_map_count=1\n", "/usr/lib/z.conf")]
     assert set(node.bad("performance.rivals")) == {"/usr/lib/z.conf:1"}
@@ -327,6 +347,7 @@ def test_sysctl_conf_is_always_a_rival(node):
 def test_drop_in_of_the_unit_is_a_rival(node):
     path = f"/etc/systemd/system/{performance.UNIT}.d/site.conf"
     node.units[performance.UNIT]["DropInPaths"] = path
+    assert [f.outcome for f in node.findings("performance.rivals")] == [FAIL]
     assert node.bad("performance.rivals") == {path: FAIL}
 
 
