@@ -15,7 +15,7 @@ from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence.pcie import Link, parse_speed, parse_width
 from hfprov.evidence.text import clean, excerpt
-from hfprov.reading import Observation, Read, Result, Source, glob, listing
+from hfprov.reading import Observation, Read, Result, Source, complete_text, glob, listing
 
 DEVICES = "/sys/bus/pci/devices/*"
 MOST = 4096
@@ -181,19 +181,25 @@ def _parse_aer(seen: Observation, _: Baseline) -> Mapping[str, AerCounts]:
     found: dict[str, dict[str, dict[str, int]]] = {}
     for kind, read in AER_READS.items():
         for address, result in _by_address(seen, read).items():
-            counts = _aer(result) if result.ok else {}
+            if result.status == "absent":
+                continue  # the device went away in the meantime
+            # An unread counter must not look like a device without errors.
+            counts = _aer(complete_text(read, result))
             mine = found.setdefault(address, {})
             if counts:
                 mine[kind] = counts
     return {address: AerCounts(address, **kinds) for address, kinds in found.items()}
 
 
-def _aer(result: Result) -> dict[str, int]:
+def _aer(text: str) -> dict[str, int]:
+    *_, last = clean(text).rstrip().rsplit("\n", 1)
+    if not last.startswith("TOTAL_"):
+        raise NotUnderstoodError(f"AER counters end with '{excerpt(last)}' instead of their total.")
     # Nearly all of them are zero: the total, which ends the file, spares reading the rest.
-    if result.text.rstrip().endswith(" 0"):
+    if last.endswith(" 0"):
         return {}
     counts = {}
-    for line in clean(result.text).split("\n"):
+    for line in clean(text).split("\n"):
         name, _, count = line.strip().rpartition(" ")
         if name and count.isdigit() and len(count) < 20 and int(count):
             counts[name] = int(count)
