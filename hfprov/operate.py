@@ -40,7 +40,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         # Now, and not after every host was observed.
-        waves([""] * 100, self.sizes)
+        waves((), self.sizes)
         size_of(self.budget, 100)
 
 

@@ -36,12 +36,13 @@ def waves(hosts: Sequence[str], sizes: Sequence[str] = DEFAULT_WAVES) -> list[tu
     """Cut hosts into waves of these sizes, in order; the last size repeats until none are left.
 
     A share that comes to nobody is left out: of three hosts, ``1,10%,100%`` makes waves of one and
-    two. Raises UsageError for a size that is no size, or when nobody would ever be left in a wave.
+    two. When all of them do, hosts go one by one: how many hosts need something is not known when
+    the sizes are written. Raises UsageError for a size that is no size, or when all are zero.
     """
-    numbers = [size_of(size, len(hosts)) for size in sizes]
-    numbers = [number for number in numbers if number > 0]
-    if hosts and not numbers:
+    if not any(size_of(size, _ALL_PERCENT) for size in sizes):
         raise UsageError("A wave needs at least one host.", hint="Write for example '1,10%,100%'.")
+    numbers = [size_of(size, len(hosts)) for size in sizes]
+    numbers = [number for number in numbers if number > 0] or [1]
     cut: list[tuple[str, ...]] = []
     done = 0
     while done < len(hosts):

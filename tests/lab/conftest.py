@@ -23,6 +23,12 @@ from hfprov.lab.state import load_state
 HFPROV = Path(sys.executable).with_name("hfprov")
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 NODES = ("node01", "node02", "node03")
+# What takes minutes to install and has tests of its own.
+QUICK = """
+diagnostics_tools_wanted: [ethtool]
+diagnostics_tools_services_off: []
+hardening_security_updates: false
+"""
 
 
 @dataclass(frozen=True)
@@ -131,6 +137,9 @@ def fresh():
     rack = Rack(given or home / "rack")
     try:
         rack.up(len(NODES))
+        variables = rack.paths.inventory / "group_vars" / "accelerators.yml"
+        if QUICK not in (text := variables.read_text(encoding="utf-8")):
+            variables.write_text(text + QUICK, encoding="utf-8")
         yield Site(rack, home / "record.db")
     finally:
         if not given:

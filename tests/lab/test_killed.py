@@ -207,6 +207,25 @@ def test_a_role_waits_for_modules_that_an_earlier_run_left_at_work(site):
 
 
 @pytest.mark.usefixtures("hung")
+def test_a_host_that_another_run_works_on_is_left_to_it_and_the_others_finish(site, scratch):
+    first = Provision(site, scratch, "-l", "node01")
+    first.until(lambda one: processes(one.scratch))
+    holder = site.hfprov("runs", "--json").document["runs"][0]["run"]
+    site.rack.break_node("node02", "time-stopped")
+    second = site.hfprov("provision", "--waves", "1", "--json")
+    assert second.code == 1
+    failed = second.document["failed"]
+    assert set(failed) == {"node01"}
+    assert f"Run '{holder}' (provision, process {first.process.pid} on" in failed["node01"]
+    assert "has been working on it since 2" in failed["node01"]
+    assert (second.document["stopped"], second.document["not_attempted"]) == ("", [])
+    outcomes = {one["host"]: one["outcome"] for one in second.document["hosts"]}
+    assert outcomes == {"node01": "fail", "node02": "pass", "node03": "pass"}
+    assert first.process.poll() is None
+    assert first.end(signal.SIGTERM) == 130
+
+
+@pytest.mark.usefixtures("hung")
 @pytest.mark.xfail(
     strict=False, reason="node.leftover_work does not know modules that were piped to Python"
 )

@@ -116,7 +116,7 @@ def test_an_unexpected_prompt_ends_at_the_idle_time_limit(rack):
 
 def test_a_task_that_hangs_is_named_with_its_host(rack):
     tasks = "  tasks:\n    - name: Wait for ever\n      ansible.builtin.command: sleep 60\n"
-    outcome, _ = run(request_for(rack, tasks, hosts=("a",), idle_timeout=4))
+    outcome, _ = run(request_for(rack, tasks, hosts=("a",), idle_timeout=10))
     assert outcome.status is PlayStatus.TIMED_OUT
     assert "'Wait for ever' on 'a'" in outcome.message
     assert outcome.hosts == {"a": HostResult.INTERRUPTED}

@@ -4,7 +4,7 @@ import pytest
 
 from hfprov import rollout
 from hfprov.checks.registry import Check
-from hfprov.rollout import repair_for
+from hfprov.rollout import LEFTOVER_WORK, repair_for
 from hfprov.verdict import Finding, Impact, Outcome, Verdict
 
 CHECKS = {
@@ -78,3 +78,16 @@ def test_what_only_a_person_repairs_is_said_and_blocks_no_role():
 
 def test_a_role_that_the_host_does_not_have_is_not_run():
     assert repair_for(failing("k.reboot"), ("limits",)).roles == ()
+
+
+def test_no_role_runs_beside_modules_that_another_run_left_at_work(monkeypatch):
+    leftover = Check(LEFTOVER_WORK, lambda _f, _b: (), (), None, Impact.MANUAL, ())
+    known = rollout.find_check
+    monkeypatch.setattr(
+        rollout, "find_check", lambda name: leftover if name == LEFTOVER_WORK else known(name)
+    )
+    repair = repair_for(failing("a.safe", LEFTOVER_WORK), ROLES)
+    assert repair.roles == ()
+    assert "still at work" in repair.withheld["limits"]
+    free = repair_for(failing("a.safe") + failing(LEFTOVER_WORK, outcome=Outcome.PASS), ROLES)
+    assert free.roles == ("limits",)

@@ -28,10 +28,14 @@ def test_what_is_no_size_is_refused(text):
         size_of(text, 10)
 
 
-@pytest.mark.parametrize("chosen", [["0"], ["0%"], ["1%"], []])
+@pytest.mark.parametrize("chosen", [["0"], ["0%"], ["0", "0%"], []])
 def test_a_wave_of_nobody_is_refused(chosen):
     with pytest.raises(UsageError, match="at least one host"):
         waves(["a", "b"], chosen)
+
+
+def test_shares_of_few_hosts_go_one_by_one():
+    assert waves(["a", "b"], ["1%", "10%"]) == [("a",), ("b",)]
 
 
 def test_the_canary_wave_tolerates_no_failure():
