@@ -113,6 +113,28 @@ def test_what_is_on_one_host_only_is_said_of_that_host_only(provisioned):
         provisioned.inside("node02", "ip link set dev eth1 mtu 9000")
 
 
+def test_a_login_with_its_limits_does_not_hide_a_service_without(provisioned):
+    files = "/etc/systemd/system/ssh.service.d/90-hfprov-limits.conf"
+    provisioned.inside("node02", f"cp -a {files} /root/kept")
+    provisioned.inside(
+        "node02",
+        f"sed -i 's/^LimitMEMLOCK=.*/LimitMEMLOCK=65536/' {files}\n"
+        "systemctl daemon-reload\nsystemctl restart ssh.service",
+    )
+    try:
+        found = provisioned.hfprov("drift", "--json")
+        assert found.code == 1
+        assert {"limits.systemd.files", "limits.units", "limits.running"} <= (
+            found.failing("node02")
+        )
+        assert "limits.pam.file" not in found.failing("node02")
+        assert provisioned.hfprov("drift", "--repair").code == 0
+    finally:
+        provisioned.inside(
+            "node02", f"cp -a /root/kept {files}; systemctl daemon-reload; systemctl restart ssh"
+        )
+
+
 def test_recorded_evidence_judged_again_gives_the_same_verdicts(provisioned, tmp_path):
     provisioned.rack.break_node("node03", "time-stopped")
     try:
