@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from hfprov.baseline import Baseline, Value
+from hfprov.checks.registry import Facts
 from hfprov.evidence import (
     bmc_node,
     container_node,
@@ -26,7 +27,7 @@ from hfprov.evidence import (
     system,
 )
 from hfprov.evidence.managed_links import LINKS
-from hfprov.judge import find_check, judge
+from hfprov.judge import _judge_one, find_check
 from hfprov.reading import Observation, Read
 from hfprov.verdict import Finding, Outcome
 
@@ -455,12 +456,11 @@ class Machine:
         return Observation.from_json({"results": self.results, "now": self.now})
 
     def findings(self, check_id: str) -> list[Finding]:
-        """What one check finds, through the judge as in real life."""
-        found = [
-            one.finding
-            for one in judge(self.observation(), self.baseline())
-            if one.check == check_id
-        ]
+        """What one check finds, through the judge as in real life, without the other checks."""
+        check = find_check(check_id)
+        assert check is not None
+        facts = Facts(self.observation(), self.baseline())
+        found = [one.finding for one in _judge_one(check, facts, self.baseline())]
         assert found
         return found
 
