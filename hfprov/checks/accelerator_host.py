@@ -6,19 +6,16 @@ from collections.abc import Iterator
 
 from hfprov.baseline import Baseline
 from hfprov.catalogue.accelerators import Model, accelerators
-from hfprov.catalogue.skus import Sku
 from hfprov.checks.accelerator_scope import SOURCES, Node, look, of_each_device
 from hfprov.checks.registry import Facts, check
-from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence.accelerators.model import Accelerator
-from hfprov.evidence.host_hardware import DIMMS, MEMORY_GIB, SOCKETS
-from hfprov.evidence.pci_devices import PCI_DEVICES
+from hfprov.evidence.host_hardware import MEMORY_GIB, SOCKETS
 from hfprov.evidence.system import Machine
-from hfprov.reading import Source
 from hfprov.verdict import (
     Finding,
     Impact,
     NotApplicable,
+    compared,
     failed,
     not_applicable,
     passed,
@@ -28,77 +25,29 @@ from hfprov.verdict import (
 
 KERNEL_SHARE = 0.94
 """What the kernel shows of the memory that is installed; the rest is firmware's and its own."""
-_NVME = 0x0108
-_NETWORK = (0x0200, 0x0207)
-_DATA_NIC_VENDORS = frozenset({"15b3", "14e4", "1dd8"})
-"""Vendors of the NICs that carry data between such machines: Mellanox, Broadcom, Pensando."""
 
 
-@check("accelerator.host_parts", reads=[*SOURCES, MEMORY_GIB, SOCKETS, DIMMS], impact=Impact.MANUAL)
-def host_parts(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
-    """Sockets, memory, drives and network cards of the SKU are there."""
+@check("accelerator.sockets", reads=[*SOURCES, SOCKETS], impact=Impact.MANUAL)
+def sockets(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """Every processor of the SKU is there: half of the accelerators' links hang on each."""
     node = look(facts, baseline)
     if node.sku is None:
         yield node.without or not_applicable(NotApplicable.NOT_REQUESTED, "No SKU is declared.")
-        return
-    if node.machine is not Machine.BARE_METAL:
-        why = NotApplicable.CONTAINER
-        if node.machine is Machine.VIRTUAL:
-            why = NotApplicable.VIRTUAL_MACHINE
-        yield not_applicable(why, "The machine's parts do not show from here.")
-        return
-    found = list(_parts(node.sku, facts))
-    yield from found
-    if not found:
-        reason = f"The catalogue says nothing of what '{node.sku.id}' has beside accelerators."
+    elif node.machine is not Machine.BARE_METAL:
+        virtual = node.machine is Machine.VIRTUAL
+        why = NotApplicable.VIRTUAL_MACHINE if virtual else NotApplicable.CONTAINER
+        yield not_applicable(why, "The machine's processors do not show from here.")
+    elif node.sku.host.sockets is None:
+        reason = f"The catalogue does not say how many processors '{node.sku.id}' has."
         yield not_applicable(NotApplicable.NOT_REQUESTED, reason)
-
-
-def _parts(sku: Sku, facts: Facts) -> Iterator[Finding]:
-    host = sku.host
-    if host.sockets is not None:
-        yield _number("sockets", SOCKETS, host.sockets, facts)
-    if host.dimms is not None:
-        yield _number("memory modules", DIMMS, host.dimms, facts)
-    if host.ram_gib is not None:
-        yield _memory(host.ram_gib, facts)
-    devices = facts.get(PCI_DEVICES).values()
-    if host.nvme is not None:
-        nvme = sum(one.kind == _NVME and not one.virtual for one in devices)
-        yield _enough("NVMe drives", nvme, host.nvme)
-    if host.nics:
-        ports = [
-            one
-            for one in devices
-            if one.kind in _NETWORK and one.vendor in _DATA_NIC_VENDORS and not one.virtual
-        ]
-        yield _enough("data network ports", len(ports), sum(one.count for one in host.nics))
-
-
-def _number(subject: str, source: Source[int], wanted: int, facts: Facts) -> Finding:
-    try:
-        return _enough(subject, facts.get(source), wanted)
-    except (NoEvidenceError, NotUnderstoodError) as error:
-        return unknown(subject, reason=error.message, expected=str(wanted))
-
-
-def _enough(subject: str, found: int, wanted: int) -> Finding:
-    if found >= wanted:
-        return passed(subject, observed=str(found), expected=f"at least {wanted}")
-    reason = "Something that was bought is missing."
-    return failed(subject, observed=str(found), expected=f"at least {wanted}", reason=reason)
-
-
-def _memory(wanted: int, facts: Facts) -> Finding:
-    try:
-        found = facts.get(MEMORY_GIB)
-    except (NoEvidenceError, NotUnderstoodError) as error:
-        return unknown("memory", reason=error.message)
-    observed, expected = f"{found:.0f} GiB", f"{wanted} GiB"
-    if found >= wanted * KERNEL_SHARE:
-        return passed("memory", observed=observed, expected=expected)
-    reason = "Memory is missing: a module is not seated, or was switched off after errors."
-    return failed("memory", observed=observed, expected=expected, reason=reason)
+    else:
+        wanted, found = node.sku.host.sockets, facts.get(SOCKETS)
+        yield compared(
+            "",
+            observed=f"{found} sockets",
+            expected=f"{wanted} sockets",
+            reason="A processor that was bought does not show.",
+        )
 
 
 @check(

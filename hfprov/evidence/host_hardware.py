@@ -1,4 +1,4 @@
-"""What a host was bought with: memory, sockets, memory modules."""
+"""What a host was bought with, as its kernel shows it: memory and sockets."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import re
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence.text import clean
-from hfprov.reading import Observation, Source, command, file, glob, text_source
+from hfprov.reading import Observation, Source, file, glob, text_source
 
 MEMINFO = file("/proc/meminfo", limit=16 * 1024)
 PACKAGES = glob(
     "/sys/devices/system/cpu/cpu[0-9]*/topology/physical_package_id", limit=64, most=8192
 )
-DIMMS_READ = command("dmidecode", "-t", "17", timeout=15)
 _TOTAL = re.compile(r"^MemTotal:\s+(\d{1,15}) kB$", re.MULTILINE)
-_MODULE = re.compile(r"^\tSize: (.+)$", re.MULTILINE)
 
 
 def parse_memory_total(text: str) -> float:
@@ -37,14 +35,3 @@ def _parse_sockets(seen: Observation, _: Baseline) -> int:
 
 
 SOCKETS: Source[int] = Source("cpu sockets", lambda _: (PACKAGES,), _parse_sockets)
-
-
-def parse_dimms(text: str) -> int:
-    """Number of memory modules that are in place, from ``dmidecode -t 17``."""
-    sizes = _MODULE.findall(clean(text))
-    if not sizes:
-        raise NotUnderstoodError("'dmidecode' shows no memory device.")
-    return sum("No Module" not in size and size.strip() != "0 B" for size in sizes)
-
-
-DIMMS: Source[int] = text_source("memory modules", DIMMS_READ, parse_dimms)

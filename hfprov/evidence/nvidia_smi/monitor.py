@@ -80,11 +80,12 @@ def _sample(columns: Sequence[str], line: str, line_number: int) -> MonitorSampl
         except NotUnderstoodError:
             values[name] = None
             errors.append(FieldError(name, word[:200]))
-    if not row["gpu"].isascii() or not row["gpu"].isdigit():
+    gpu = row.get("gpu", "")
+    if not gpu.isascii() or not gpu.isdigit():
         raise NotUnderstoodError(f"Line {line_number} has no GPU index: '{line[:80]}'.")
     pid = row.get("pid", "")
     return MonitorSample(
-        gpu_index=int(row["gpu"][:9]),
+        gpu_index=int(gpu[:9]),
         values=values,
         pid=int(pid[:18]) if pid.isascii() and pid.isdigit() else None,
         type=row.get("type", "").strip("-"),

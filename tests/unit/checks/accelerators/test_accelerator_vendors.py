@@ -83,7 +83,7 @@ def expected_of(check: str, outcome: Outcome) -> dict[tuple[str, str], Outcome]:
     return {(f"accelerator.{check}", "0000:13:00.0"): outcome}
 
 
-ALWAYS = {"accelerator.interconnect", "accelerator.compatibility", "accelerator.host_parts"}
+ALWAYS = {"accelerator.interconnect", "accelerator.compatibility", "accelerator.sockets"}
 """xGMI is not told here, and amdgpu of ROCm 7 is tolerated only."""
 
 
