@@ -27,7 +27,7 @@ bench: setup ## Measurements of hfprov itself
 	@for bench in tests/bench/bench_*.py; do echo "== $$bench"; .venv/bin/python "$$bench" || exit; done
 
 docs: setup ## Write the generated parts of docs/
-	@.venv/bin/python scripts/docs.py
+	@for part in docs role_docs parser_docs; do .venv/bin/python scripts/$$part.py || exit; done
 
 clean: ## Remove caches and outputs; leaves .venv and racks alone
 	@rm -rf .cache/test-results .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-output dist build
