@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Check, Facts, all_checks, checks_for
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
-from hfprov.reading import Observation, Read
+from hfprov.reading import Observation, Read, once
 from hfprov.verdict import Finding, Outcome, Verdict, unknown, worst
 
 
 def reads_for(baseline: Baseline) -> tuple[Read, ...]:
     """Everything the checks of this host need, each once, in a stable order."""
-    reads: dict[str, Read] = {}
-    for check in checks_for(baseline):
-        for source in check.sources:
-            for read in source.reads(baseline):
-                reads.setdefault(read.id, read)
-    return tuple(reads.values())
+    return once(
+        read
+        for check in checks_for(baseline)
+        for source in check.sources
+        for read in source.reads(baseline)
+    )
 
 
 def judge(seen: Observation, baseline: Baseline) -> list[Verdict]:

@@ -34,6 +34,22 @@ class Read:
     def __str__(self) -> str:
         return self.id
 
+    def merged(self, other: Read) -> Read:  # noqa: ARG002 - other kinds of read need it
+        """One read that answers both, of two with the same id: most ask for the very same.
+
+        A kind of read whose id does not say all that it asks for adds here what the other wants.
+        """
+        return self
+
+
+def once(reads: Iterable[Read]) -> tuple[Read, ...]:
+    """Each read once, in order of first mention; those that can be made one are."""
+    found: dict[str, Read] = {}
+    for read in reads:
+        known = found.get(read.id)
+        found[read.id] = known.merged(read) if known else read
+    return tuple(found.values())
+
 
 def file(path: str, *, limit: int = 64 * KIB) -> Read:
     """The content, mode and owner of one file; at most ``limit`` bytes."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
-from hfprov.evidence import systemd
 from hfprov.evidence.system import COMMAND_LINES
 from hfprov.evidence.systemd import Properties, property_of
+from hfprov.evidence.systemd_units import shown_units, units
 from hfprov.evidence.text import clean, excerpt, number
 from hfprov.reading import Observation, Read, Result, Source, command, complete_text, file, glob
 
@@ -157,11 +157,28 @@ def parse(text: str) -> tuple[TimeSource, ...]:
     return tuple(found)
 
 
-_SOURCES = command("chronyc", "-c", "-N", "sources")
+_CHRONYC = command("chronyc", "-c", "-N", "-m", "sources", "tracking")
+"""One call: a line for each source, then the one of tracking."""
+
+
+def _lines_of_chronyc(seen: Observation) -> tuple[str, str] | None:
+    """What it said of the sources, and of tracking; None where there is no chronyc."""
+    if not seen.exists(_CHRONYC):
+        return None
+    lines = clean(seen.text(_CHRONYC)).splitlines()
+    return "\n".join(lines[:-1]), lines[-1] if lines else ""
+
+
+def _parse_sources(seen: Observation, _: Baseline) -> tuple[TimeSource, ...] | None:
+    found = _lines_of_chronyc(seen)
+    if found is None:
+        return None
+    parse_tracking(found[1])  # so that the last line is not a source's
+    return parse(found[0])
+
+
 SOURCES: Source[tuple[TimeSource, ...] | None] = Source(
-    "sources of chrony",
-    lambda _: (_SOURCES,),
-    lambda seen, _: parse(seen.text(_SOURCES)) if seen.exists(_SOURCES) else None,
+    "sources of chrony", lambda _: (_CHRONYC,), _parse_sources
 )
 """None where there is no chronyc."""
 
@@ -186,31 +203,23 @@ def parse_tracking(text: str) -> Tracking:
     return Tracking(fields[1], int(number(fields[2])), number(fields[4]), fields[13])
 
 
-_TRACKING = command("chronyc", "-c", "tracking")
+def _parse_tracking(seen: Observation, _: Baseline) -> Tracking | None:
+    found = _lines_of_chronyc(seen)
+    return parse_tracking(found[1]) if found else None
+
+
 TRACKING: Source[Tracking | None] = Source(
-    "tracking of chrony",
-    lambda _: (_TRACKING,),
-    lambda seen, _: parse_tracking(seen.text(_TRACKING)) if seen.exists(_TRACKING) else None,
+    "tracking of chrony", lambda _: (_CHRONYC,), _parse_tracking
 )
 """None where there is no chronyc."""
 
-_UNIT_READ = command(
-    "systemctl",
-    "show",
-    "--timestamp=unix",
-    "--property=Id,LoadState,ActiveState,UnitFileState,NeedDaemonReload,ActiveEnterTimestamp",
-    "--",
+_UNIT_READ = units(
     *UNITS,
     *RIVALS,
+    properties=("ActiveState", "UnitFileState", "NeedDaemonReload", "ActiveEnterTimestamp"),
 )
-
-
-def _parse_units(seen: Observation, _: Baseline) -> Mapping[str, Properties]:
-    return {property_of(one, "Id"): one for one in systemd.parse(seen.text(_UNIT_READ))}
-
-
 TIME_UNITS: Source[Mapping[str, Properties]] = Source(
-    "time services", lambda _: (_UNIT_READ,), _parse_units
+    "time services", lambda _: (_UNIT_READ,), lambda seen, _: shown_units(seen, _UNIT_READ)[1]
 )
 
 

@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hfprov.baseline import Baseline
-from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.systemd import property_of
+from hfprov.evidence.systemd_units import ShowUnits, shown_units, units
 from hfprov.evidence.text import clean, excerpt
-from hfprov.reading import Observation, Read, Result, Source, command, complete_text, file, glob
+from hfprov.reading import Observation, Result, Source, complete_text, file, glob
 
 SESSION_FILE = file("/proc/self/limits", limit=16 * 1024)
 PAM_FILE = file("/etc/security/limits.conf")
@@ -175,38 +177,20 @@ PAM: Source[PamFiles] = Source(
     "files of pam_limits", lambda _: (PAM_FILE, PAM_DIRECTORY), _parse_pam_files
 )
 
-_RUNNING_SCRIPT = """\
-for unit; do
-  pid=$(systemctl show --property=MainPID --value -- "$unit")
-  echo "unit $unit ${pid:-0}"
-  [ "${pid:-0}" = 0 ] || cat "/proc/$pid/limits"
-done"""
-
 
 def limits_of_services(name: str, services: str) -> Source[Mapping[str, Limits]]:
     """Limits of the main process of each running service that the variable ``services`` lists."""
 
-    def reads(baseline: Baseline) -> tuple[Read, ...]:
-        units = (f"{service}.service" for service in baseline.get(services, ()))
-        # The number of a process is known on the node only; hence a script. Units are arguments.
-        return (command("sh", "-c", _RUNNING_SCRIPT, "sh", *units),)
+    def read(baseline: Baseline) -> ShowUnits:
+        names = (f"{service}.service" for service in baseline.get(services, ()))
+        return units(*names, properties=("MainPID",), of_main_process=("limits",))
 
     def parse_running(seen: Observation, baseline: Baseline) -> Mapping[str, Limits]:
-        return parse_services(seen.text(reads(baseline)[0]))
+        shown, found = shown_units(seen, read(baseline))
+        return {
+            service: parse(shown.main_process_file(unit, "limits"))
+            for service, unit in found.items()
+            if property_of(unit, "MainPID") != "0"
+        }
 
-    return Source(name, reads, parse_running)
-
-
-def parse_services(text: str) -> Mapping[str, Limits]:
-    """Limits by unit, from lines ``unit NAME PID`` each followed by that process's limits."""
-    found: dict[str, Limits] = {}
-    for block in re.split(r"^unit ", clean(text), flags=re.MULTILINE)[1:]:
-        head, _, rest = block.partition("\n")
-        name, _, pid = head.rpartition(" ")
-        if not (name and pid.isdigit()):
-            raise NotUnderstoodError(f"'{excerpt(head)}' does not name a unit and its process.")
-        if pid != "0":
-            if not rest.strip():
-                raise NoEvidenceError(f"The process of '{name}' ended while it was looked at.")
-            found[name] = parse(rest)
-    return found
+    return Source(name, lambda baseline: (read(baseline),), parse_running)

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence import ip_link, systemd
+from hfprov.evidence import ip_link
 from hfprov.evidence.ip_link import Interfaces
-from hfprov.evidence.systemd import Properties, property_of
+from hfprov.evidence.systemd import Properties
+from hfprov.evidence.systemd_units import shown_units, units
 from hfprov.evidence.text import clean, json_document
 from hfprov.reading import Observation, Source, command
 
@@ -16,12 +17,10 @@ _LINKS = command("ip", "-j", "-d", "link", "show")
 _ROUTES = tuple(command("ip", "-j", family, "route", "show", "default") for family in ("-4", "-6"))
 _NMCLI = command("nmcli", "-t", "-f", "DEVICE,STATE", "device")
 _NM_NOT_RUNNING = 8
-_UNITS = command(
-    "systemctl",
-    "show",
-    "--property=Id,LoadState,ActiveState,UnitFileState",
+_UNITS = units(
     "systemd-networkd.service",
     "networking.service",
+    properties=("ActiveState", "UnitFileState"),
 )
 
 
@@ -75,10 +74,6 @@ NETWORK_MANAGER: Source[frozenset[str]] = Source(
 )
 
 
-def _parse_units(seen: Observation, _: Baseline) -> Mapping[str, Properties]:
-    return {property_of(unit, "Id"): unit for unit in systemd.parse(seen.text(_UNITS))}
-
-
 NETWORK_UNITS: Source[Mapping[str, Properties]] = Source(
-    "network services", lambda _: (_UNITS,), _parse_units
+    "network services", lambda _: (_UNITS,), lambda seen, _: shown_units(seen, _UNITS)[1]
 )

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence.systemd_units import manager, shown_manager
 from hfprov.evidence.text import clean
 from hfprov.reading import Observation, Source, command, file, glob, text_source
 
@@ -15,10 +16,7 @@ KERNEL_RELEASE = file("/proc/sys/kernel/osrelease", limit=1024)
 BOOT_ID = file("/proc/sys/kernel/random/boot_id", limit=1024)
 CMDLINE = file("/proc/cmdline", limit=16 * 1024)
 DETECT_VIRT = command("systemd-detect-virt", limit=1024)
-FAILED_UNITS = command(
-    "systemctl", "list-units", "--failed", "--plain", "--no-legend", "--no-pager", "--full"
-)
-RUNNING_STATE = command("systemctl", "is-system-running", limit=1024)
+STATE = manager(("SystemState", "NFailedUnits"))
 COMMAND_LINES = glob("/proc/[0-9]*/cmdline", limit=512, most=20_000)
 DISK_FREE = command("df", "-P", "-k", "/", "/var", "/tmp", "/boot")  # noqa: S108 - asked about, not used
 MOUNTS = file("/proc/self/mounts", limit=1 << 20)
@@ -86,7 +84,7 @@ class Units:
     """What systemd says of itself, and the units that failed."""
 
     state: str
-    """``running``, ``degraded``, ``starting``, ``maintenance`` … (systemctl(1))."""
+    """``running``, ``degraded``, ``starting`` …; systemctl(1), is-system-running."""
     failed: tuple[str, ...]
 
 
@@ -109,13 +107,19 @@ def parse_failed_units(text: str) -> tuple[str, ...]:
 
 
 def _parse_units(seen: Observation, _: Baseline) -> Units:
-    state = clean(seen.text(RUNNING_STATE, codes=(0, 1))).strip()
+    found, listed = shown_manager(seen, STATE)
+    state = found["SystemState"]
     if state not in _STATES:
-        raise NotUnderstoodError(f"'systemctl is-system-running' said '{state[:40]}'.")
-    return Units(state, parse_failed_units(seen.text(FAILED_UNITS)))
+        raise NotUnderstoodError(f"systemd calls its state '{state[:40]}'.")
+    failed = parse_failed_units(listed)
+    if bool(failed) != (found["NFailedUnits"] != "0"):
+        raise NotUnderstoodError(
+            f"systemd told of {found['NFailedUnits']} failed units, not which."
+        )
+    return Units(state, failed)
 
 
-UNITS = Source("units", lambda _: (RUNNING_STATE, FAILED_UNITS), _parse_units)
+UNITS = Source("units", lambda _: (STATE,), _parse_units)
 
 _LEFTOVER = re.compile(r"AnsiballZ_|ansible-tmp-")
 _WORKLOADS = ("containerd-shim", "docker-containerd-shim", "conmon", "slurmstepd", "pbs_mom-job")

@@ -9,46 +9,47 @@ from collections.abc import Mapping
 
 from hfprov.baseline import Baseline
 from hfprov.evidence.limits import RESOURCES
-from hfprov.evidence.systemd import Properties, parse, property_of
-from hfprov.reading import Observation, Read, Result, Source, command, glob
+from hfprov.evidence.systemd import Properties, property_of
+from hfprov.evidence.systemd_units import (
+    ShowUnits,
+    manager,
+    shown_manager,
+    shown_units,
+    units,
+)
+from hfprov.reading import Observation, Result, Source, command, glob
 
 USER_UNIT = "user@0.service"
 """Any instance of user@.service shows what all get."""
 
-_DEFAULTS_READ = command(
-    "systemctl",
-    "show",
-    "--property="
-    + ",".join(f"DefaultLimit{one.systemd}{part}" for one in RESOURCES for part in ("", "Soft")),
-)
+_PARTS = tuple(f"{one.systemd}{part}" for one in RESOURCES for part in ("", "Soft"))
+_DEFAULTS_READ = manager(f"DefaultLimit{part}" for part in _PARTS)
 DEFAULTS: Source[Properties] = Source(
     "default limits of systemd",
     lambda _: (_DEFAULTS_READ,),
-    lambda seen, _: parse(seen.text(_DEFAULTS_READ))[0],
-)
-_UNIT_PROPERTIES = "Id,LoadState,NeedDaemonReload,DropInPaths," + ",".join(
-    f"Limit{one.systemd}{part}" for one in RESOURCES for part in ("", "Soft")
+    lambda seen, _: shown_manager(seen, _DEFAULTS_READ)[0],
 )
 
 
-def _unit_reads(baseline: Baseline) -> tuple[Read, ...]:
+def _units_read(baseline: Baseline) -> ShowUnits:
     names = (f"{name}.service" for name in baseline.get("limits_services", ()))
-    return (
-        command("systemctl", "show", f"--property={_UNIT_PROPERTIES}", "--", USER_UNIT, *names),
-    )
+    properties = ("NeedDaemonReload", "DropInPaths", *(f"Limit{part}" for part in _PARTS))
+    return units(USER_UNIT, *names, properties=properties)
 
 
 def _parse_units(seen: Observation, baseline: Baseline) -> Mapping[str, Properties]:
     """Units that the node has, by Id: an alias and its unit are one. A masked unit never starts."""
-    units = parse(seen.text(_unit_reads(baseline)[0]))
+    _, found = shown_units(seen, _units_read(baseline))
     return {
         property_of(unit, "Id"): unit
-        for unit in units
+        for unit in found.values()
         if property_of(unit, "LoadState") not in ("not-found", "masked")
     }
 
 
-UNITS: Source[Mapping[str, Properties]] = Source("units with limits", _unit_reads, _parse_units)
+UNITS: Source[Mapping[str, Properties]] = Source(
+    "units with limits", lambda baseline: (_units_read(baseline),), _parse_units
+)
 
 
 def drop_ins(name: str) -> Source[Mapping[str, Result]]:

@@ -23,7 +23,7 @@ DROP_INS = "glob /etc/systemd/network/*.network.d/*.conf"
 OURS = "/etc/systemd/network/20-eth1.network.d/90-hfprov-mtu.conf"
 INTERFACES = "glob /etc/network/interfaces.d/*"
 ETH1 = "/etc/network/interfaces.d/eth1"
-UNITS = "run systemctl show --property=Id,LoadState,ActiveState,UnitFileState"
+UNITS = "units of systemd"
 NMCLI = "run nmcli"
 
 

@@ -24,9 +24,8 @@ MAIN = "file /etc/chrony/chrony.conf"
 CONF_D = "glob /etc/chrony/conf.d"
 OPTIONS = "file /etc/default/chrony"
 DROP_IN = "/etc/systemd/system/chrony.service.d/90-hfprov-clock.conf"
-UNITS = "run systemctl show --timestamp=unix"
-SOURCES = "run chronyc -c -N sources"
-TRACKING = "run chronyc -c tracking"
+UNITS = "units of systemd"
+CHRONYC = "run chronyc -c -N -m sources tracking"
 UNIT = "chrony.service"
 SERVER = "10.144.10.2"
 
@@ -49,10 +48,10 @@ def test_healthy_node_passes(ifupdown, check_id):
         ("time.config", CONF_D, "rtcsync", "", "rtcsync"),
         ("time.config", MAIN, "# pool 2.debian", "pool 2.debian", f"{MAIN[5:]}:8"),
         ("time.clock", OPTIONS, "-F 1 -x", "-F 1", "/etc/default/chrony"),
-        ("time.sources", SOURCES, "^,*", "^,?", "selected"),
-        ("time.sources", SOURCES, SERVER, "192.0.2.9", SERVER),
-        ("time.sources", SOURCES, SERVER, "192.0.2.9", "192.0.2.9"),
-        ("time.offset", TRACKING, "Normal", "Not synchronised", ""),
+        ("time.sources", CHRONYC, "^,*", "^,?", "selected"),
+        ("time.sources", CHRONYC, SERVER, "192.0.2.9", SERVER),
+        ("time.sources", CHRONYC, SERVER, "192.0.2.9", "192.0.2.9"),
+        ("time.offset", CHRONYC, "Normal", "Not synchronised", ""),
     ],
 )  # fmt: skip
 def test_spoilt_text_fails(ifupdown, check_id, words, old, new, subject):
@@ -61,9 +60,9 @@ def test_spoilt_text_fails(ifupdown, check_id, words, old, new, subject):
 
 
 def test_unreachable_server_fails_though_it_is_selected(ifupdown):
-    fields = ifupdown.results[ifupdown.read(SOURCES)][0]["text"].split(",")
+    fields = ifupdown.results[ifupdown.read(CHRONYC)][0]["text"].split(",")
     fields[5] = "0"
-    ifupdown.put(SOURCES, text=",".join(fields))
+    ifupdown.put(CHRONYC, text=",".join(fields))
     finding = next(one for one in ifupdown.findings("time.sources") if one.outcome is FAIL)
     assert (finding.subject, finding.observed) == (SERVER, "unreachable")
 
@@ -73,7 +72,7 @@ def test_unreachable_server_fails_though_it_is_selected(ifupdown):
 )
 def test_offset_counts_both_ways(ifupdown, offset, good):
     text = f"0A900A02,{SERVER},9,1.0,{offset},0,0,0,0,0,0,0,2.0,Normal\n"
-    ifupdown.put(TRACKING, text=text)
+    ifupdown.put(CHRONYC, text=text)
     assert (ifupdown.bad("time.offset") == {}) is good
 
 
@@ -89,10 +88,10 @@ def test_offset_counts_both_ways(ifupdown, offset, good):
     ],
 )
 def test_second_daemon(ifupdown, active, enabled, good):
-    block = "Id=ntp.service\nLoadState={}\nActiveState={}\n"
+    block = "Id=ntp.service\nNames=ntp.service\nLoadState={}\nActiveState={}\n"
     ifupdown.replace(
         UNITS,
-        "Id=ntp.service\nLoadState=not-found\nActiveState=inactive\n",
+        "Id=ntp.service\nNames=ntp.service\nLoadState=not-found\nActiveState=inactive\n",
         block.format("loaded", active),
     )
     text = ifupdown.results[ifupdown.read(UNITS)][0]["text"]
@@ -149,12 +148,11 @@ RUNNING_CHECKS = ("time.clock", "time.stale", "time.sources", "time.offset")
 
 def stop(node, state):
     """As it looks when the daemon does not run: no process, and chronyc finds nobody."""
-    head = f"Id={UNIT}\nLoadState=loaded\nActiveState="
+    head = f"Id={UNIT}\nNames={UNIT} chronyd.service\nLoadState=loaded\nActiveState="
     node.replace(UNITS, f"{head}active", f"{head}{state}")
     processes = node.results[node.read(PROCESSES)]
     processes[:] = [one for one in processes if "chronyd" not in one.get("text", "")]
-    for name in (SOURCES, TRACKING):
-        node.put(name, text="", stderr="506 Cannot talk to daemon", code=1)
+    node.put(CHRONYC, text="", stderr="506 Cannot talk to daemon", code=1)
 
 
 @pytest.mark.parametrize("state", ["inactive", "failed"])
@@ -168,8 +166,7 @@ def test_daemon_that_does_not_run_fails(ifupdown, check_id, state):
 
 @pytest.mark.parametrize("check_id", ["time.sources", "time.offset"])
 def test_daemon_that_runs_and_does_not_answer_is_unknown(ifupdown, check_id):
-    for name in (SOURCES, TRACKING):
-        ifupdown.put(name, text="", stderr="506 Cannot talk to daemon", code=1)
+    ifupdown.put(CHRONYC, text="", stderr="506 Cannot talk to daemon", code=1)
     assert set(ifupdown.bad(check_id).values()) == {UNKNOWN}
 
 
@@ -188,8 +185,7 @@ def test_daemon_that_somebody_started_without_systemd_is_asked(ifupdown):
 
 @pytest.mark.parametrize("check_id", ["time.sources", "time.offset"])
 def test_missing_chronyc_fails(ifupdown, check_id):
-    for name in (SOURCES, TRACKING):
-        ifupdown.put(name, status="absent", text="")
+    ifupdown.put(CHRONYC, status="absent", text="")
     assert set(ifupdown.bad(check_id).values()) == {FAIL}
 
 
@@ -215,8 +211,7 @@ def test_without_chrony_all_fail(ifupdown, check_id):
     ifupdown.put(MAIN, status="absent", text="")
     ifupdown.put(OPTIONS, status="absent", text="")
     ifupdown.replace(UNITS, "LoadState=loaded", "LoadState=not-found")
-    for name in (SOURCES, TRACKING):
-        ifupdown.put(name, status="absent", text="", code=None)
+    ifupdown.put(CHRONYC, status="absent", text="", code=None)
     (finding,) = ifupdown.findings(check_id)
     assert (finding.outcome, "not installed" in finding.reason) == (FAIL, True)
 

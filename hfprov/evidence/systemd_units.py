@@ -1,0 +1,170 @@
+"""What systemd says of its units and of itself: one ``systemctl show`` for all who ask.
+
+Each source asks for its own units and properties; the reads of a host are merged before they are
+sent, because on a busy node the start of each process costs more than what it says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence import systemd
+from hfprov.evidence.systemd import Properties, property_of
+from hfprov.evidence.text import clean, excerpt
+from hfprov.reading import Observation, Read, command
+
+UNIT_NAME = re.compile(r"[A-Za-z0-9:_.\\@-]{1,240}\.[a-z]{4,9}")
+"""systemd.unit(5); one bad name would make systemctl fail for all."""
+
+_UNITS_SCRIPT = """\
+set -f
+properties=$1 files=$2
+shift 2
+shown=$(systemctl show --timestamp=unix "--property=$properties" -- "$@") || exit
+printf '%s\\n' "$shown"
+set --
+for word in $shown; do
+  case $word in
+    MainPID=0) ;;
+    MainPID=*) for file in $files; do set -- "$@" "/proc/${word#*=}/$file"; done ;;
+  esac
+done
+[ $# = 0 ] || grep -Hs '' "$@"
+exit 0"""
+"""Arguments: properties, files of the main processes, units. A process may have ended meanwhile."""
+
+_MANAGER_SCRIPT = """\
+shown=$(systemctl show "--property=$1") || exit
+printf '%s\\n' "$shown"
+case $shown in
+  *NFailedUnits=[1-9]*)
+    failed=$(systemctl list-units --failed --plain --no-legend --no-pager --full) || exit
+    printf '\\n%s\\n' "$failed" ;;
+esac"""
+"""Lists the units that failed only when there are any."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowUnits(Read):
+    """Properties of units; made by :func:`units`."""
+
+    units: frozenset[str] = field(default=frozenset(), compare=False)
+    properties: frozenset[str] = field(default=frozenset(), compare=False)
+    files: frozenset[str] = field(default=frozenset(), compare=False)
+
+    def merged(self, other: Read) -> Read:
+        if not isinstance(other, ShowUnits):
+            raise TypeError(f"'{other}' does not ask for units.")
+        return _show(
+            self.units | other.units,
+            self.properties | other.properties,
+            self.files | other.files,
+        )
+
+
+def _show(units: frozenset[str], properties: frozenset[str], files: frozenset[str]) -> ShowUnits:
+    valid = sorted(name for name in units if UNIT_NAME.fullmatch(name))
+    arguments = ",".join(sorted(properties)), " ".join(sorted(files)), *valid
+    read = command("sh", "-c", _UNITS_SCRIPT, "sh", *arguments, timeout=20)
+    return ShowUnits("units of systemd", read.request, units, properties, files)
+
+
+def units(*names: str, properties: Iterable[str], of_main_process: Iterable[str] = ()) -> ShowUnits:
+    """The read of some properties of some units, as ``a.service``; see :func:`shown_units`.
+
+    ``of_main_process`` names files of ``/proc/PID`` of each unit's main process, such as
+    ``limits``. Times are given as ``@`` and seconds since 1970. A name that is none of a unit is
+    not asked for.
+    """
+    asked = frozenset(properties) | {"Id", "Names", "LoadState"}
+    files = frozenset(of_main_process)
+    return _show(frozenset(names), asked | {"MainPID"} if files else asked, files)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What all who asked for units were told."""
+
+    units: Mapping[str, Properties]
+    """By each name, of aliases too."""
+    files: Mapping[tuple[str, str], str]
+    """Text of files of main processes, by process id and name."""
+
+    def main_process_file(self, unit: Properties, name: str) -> str:
+        """Raises NoEvidenceError when the process ended while it was looked at."""
+        try:
+            return self.files[property_of(unit, "MainPID"), name]
+        except KeyError:
+            what = f"'{name}' of the process of '{property_of(unit, 'Id')}'"
+            raise NoEvidenceError(f"{what} could not be read: it may have ended.") from None
+
+
+_FILE_LINE = re.compile(r"/proc/([0-9]+)/([a-z_]+):(.*)")
+
+
+@lru_cache(maxsize=4)
+def parse(text: str) -> Shown:
+    """Understand the answer of :func:`units`; kept, because several sources ask one by one."""
+    lines = clean(text).splitlines()
+    files: dict[tuple[str, str], list[str]] = {}
+    for line in lines:
+        if match := _FILE_LINE.fullmatch(line):
+            files.setdefault((match[1], match[2]), []).append(match[3])
+    told = "\n".join(line for line in lines if not line.startswith("/proc/"))
+    found: dict[str, Properties] = {}
+    for block in systemd.parse(told):
+        for name in (property_of(block, "Id"), *property_of(block, "Names").split()):
+            found[name] = block
+    return Shown(found, {key: "\n".join(rows) for key, rows in files.items()})
+
+
+def shown_units(seen: Observation, read: ShowUnits) -> tuple[Shown, Mapping[str, Properties]]:
+    """All that was shown, and the units that ``read`` asked for, by the names that it used.
+
+    A unit that the node does not have is there, with ``LoadState=not-found``. Raises
+    NotUnderstoodError when one that was asked for is missing.
+    """
+    shown = parse(seen.text(read))
+    missing = sorted(read.units - set(shown.units))
+    if missing:
+        raise NotUnderstoodError(f"'systemctl show' did not tell of '{excerpt(missing[0])}'.")
+    return shown, {name: shown.units[name] for name in sorted(read.units)}
+
+
+@dataclass(frozen=True, slots=True)
+class ShowManager(Read):
+    """Properties of systemd itself; made by :func:`manager`."""
+
+    properties: frozenset[str] = field(default=frozenset(), compare=False)
+
+    def merged(self, other: Read) -> Read:
+        if not isinstance(other, ShowManager):
+            raise TypeError(f"'{other}' does not ask for properties of systemd.")
+        return _manager(self.properties | other.properties)
+
+
+def _manager(properties: frozenset[str]) -> ShowManager:
+    read = command("sh", "-c", _MANAGER_SCRIPT, "sh", ",".join(sorted(properties)))
+    return ShowManager("systemd itself", read.request, properties)
+
+
+def manager(properties: Iterable[str]) -> ShowManager:
+    """The read of some properties of systemd itself; see :func:`shown_manager`."""
+    return _manager(frozenset(properties))
+
+
+def shown_manager(seen: Observation, read: ShowManager) -> tuple[Properties, str]:
+    """Properties of systemd, and the list of units that failed; "" when ``NFailedUnits`` is 0.
+
+    The list is there if some source asked for ``NFailedUnits``. Raises NotUnderstoodError when a
+    property that ``read`` asked for is missing.
+    """
+    told, _, failed = clean(seen.text(read)).partition("\n\n")
+    (found,) = systemd.parse(told)
+    for name in sorted(read.properties):
+        property_of(found, name)
+    return found, failed

@@ -1,0 +1,162 @@
+"""One question to systemd for all sources: merged, asked by the script, taken apart again."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence import system
+from hfprov.evidence.systemd_units import manager, parse, shown_manager, shown_units, units
+from hfprov.reading import Observation, Result, command, file, once
+
+SSH = units("ssh.service", properties=["LimitNOFILE"], of_main_process=["limits"])
+TIME = units("chrony.service", "ssh.service", properties=["ActiveState"])
+TEXT = """\
+MainPID=12
+Id=ssh.service
+Names=ssh.service sshd.service
+LoadState=loaded
+
+MainPID=0
+Id=gone.service
+Names=gone.service
+LoadState=not-found
+
+/proc/12/limits:Limit  Soft
+/proc/12/limits:Max open files  1024
+"""
+
+
+def seen(read, text, **result):
+    return Observation({read.id: (Result(name="", status="ok", text=text, code=0, **result),)})
+
+
+def test_reads_of_units_become_one_that_asks_for_all():
+    first, (one,) = file("/a"), once([SSH, TIME])
+    assert once([first, SSH, first, TIME]) == (first, one)
+    *_, properties, files, chrony, ssh = one.request["argv"]
+    assert set(properties.split(",")) == {
+        *("Id", "Names", "LoadState", "MainPID", "LimitNOFILE", "ActiveState"),
+    }
+    assert (files, chrony, ssh) == ("limits", "chrony.service", "ssh.service")
+
+
+def test_other_reads_are_asked_once_as_they_are():
+    first, again = command("a", timeout=1), command("a", timeout=1)
+    assert once([first, again, file("/a")]) == (first, file("/a"))
+
+
+@pytest.mark.parametrize("name", ["a b.service", "-a", "ssh", "$(x).service", "a.service/b", ""])
+def test_a_name_that_is_none_is_not_asked_for_and_spoils_no_other(name):
+    read = units(name, "gone.service", properties=[])
+    assert read.request["argv"][-1] == "gone.service"
+    assert name not in read.request["argv"][6:]
+    with pytest.raises(NotUnderstoodError):
+        shown_units(seen(read, TEXT), read)
+
+
+def test_units_are_found_by_any_of_their_names():
+    read = units("sshd.service", "gone.service", properties=[], of_main_process=["limits"])
+    shown, found = shown_units(seen(read, TEXT), read)
+    assert list(found) == ["gone.service", "sshd.service"]
+    assert found["sshd.service"]["Id"] == "ssh.service"
+    text = shown.main_process_file(found["sshd.service"], "limits")
+    assert text == "Limit  Soft\nMax open files  1024"
+
+
+@pytest.mark.parametrize(("pid", "name"), [("12", "status"), ("13", "limits")])
+def test_a_process_that_ended_meanwhile_is_no_evidence(pid, name):
+    with pytest.raises(NoEvidenceError):
+        parse(TEXT).main_process_file({"Id": "ssh.service", "MainPID": pid}, name)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", "Id=a.service\n", "Id=a.service\nNames=a.service"]
+)
+def test_units_that_are_not_told_of_are_not_understood(text):
+    with pytest.raises(NotUnderstoodError):
+        shown_units(seen(SSH, text), SSH)
+
+
+FAKE = """#!/bin/sh
+case " $* " in
+*" list-units "*) echo "a.service loaded failed failed A"; exit "$LIST" ;;
+*" -- "*) printf 'MainPID=1\\nId=x\\n\\nMainPID=0\\nId=*\\n\\nMainPID=999999999\\nId=y\\n' ;;
+*) printf 'NFailedUnits=%s\\nSystemState=degraded\\n' "$FAILED" ;;
+esac
+exit "$CODE"
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    fake = tmp_path / "systemctl"
+    fake.write_text(FAKE)
+    fake.chmod(0o755)
+
+    def run(read, *, code=0, failed=0, listed=0):
+        return subprocess.run(
+            read.request["argv"],
+            cwd="/",
+            env={
+                "PATH": f"{tmp_path}:/usr/bin:/bin",
+                "CODE": str(code),
+                "FAILED": str(failed),
+                "LIST": str(listed),
+            },
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+
+    return run
+
+
+def test_files_of_main_processes_are_read_in_the_same_call(run):
+    done = run(SSH)
+    assert done.returncode == 0
+    units_told, _, files = done.stdout.partition("/proc/")
+    assert units_told.startswith("MainPID=1\nId=x\n\nMainPID=0\nId=*\n\n")
+    assert files.startswith("1/limits:Limit ")
+    assert "999999999" not in files
+
+
+@pytest.mark.parametrize("read", [SSH, TIME, manager(["SystemState"])], ids=str)
+def test_a_systemctl_that_fails_is_seen(run, read):
+    assert run(read, code=1).returncode == 1
+
+
+@pytest.mark.parametrize(("failed", "names"), [(0, ()), (1, ("a.service",)), (10, ("a.service",))])
+def test_failed_units_are_listed_only_when_there_are_any(run, failed, names):
+    done = run(system.STATE, failed=failed)
+    found = system.UNITS.parse(seen(system.STATE, done.stdout), None)
+    assert (found.state, found.failed) == ("degraded", names)
+
+
+def test_a_list_of_failed_units_that_cannot_be_had_is_seen(run):
+    assert run(system.STATE, failed=1, listed=1).returncode == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "NFailedUnits=2\nSystemState=degraded\n",
+        "NFailedUnits=0\nSystemState=dreaming\n",
+        "SystemState=running\n",
+    ],
+)
+def test_a_state_of_systemd_that_is_not_whole(text):
+    with pytest.raises(NotUnderstoodError):
+        system.UNITS.parse(seen(system.STATE, text), None)
+
+
+def test_properties_of_systemd_are_asked_together():
+    (one,) = once([manager(["A"]), manager(["B"])])
+    assert one.request["argv"][-1] == "A,B"
+    assert shown_manager(seen(one, "A=1\nB=\n"), manager(["B"]))[0]["B"] == ""
+    with pytest.raises(NotUnderstoodError):
+        shown_manager(seen(one, "A=1\n"), manager(["B"]))
