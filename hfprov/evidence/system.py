@@ -15,7 +15,7 @@ from hfprov.reading import Observation, Source, command, file, glob, text_source
 KERNEL_RELEASE = file("/proc/sys/kernel/osrelease", limit=1024)
 BOOT_ID = file("/proc/sys/kernel/random/boot_id", limit=1024)
 CMDLINE = file("/proc/cmdline", limit=16 * 1024)
-DETECT_VIRT = command("systemd-detect-virt", limit=1024)
+VIRTUALIZATION = manager(("Virtualization",))
 STATE = manager(("SystemState", "NFailedUnits"))
 COMMAND_LINES = glob("/proc/[0-9]*/cmdline", limit=512, most=20_000)
 DISK_FREE = command("df", "-P", "-k", "/", "/var", "/tmp", "/boot")  # noqa: S108 - asked about, not used
@@ -40,20 +40,22 @@ _CONTAINERS = frozenset(
 """Container technologies that systemd-detect-virt(1) names; any other name is a hypervisor."""
 
 
-def parse_virt(text: str) -> Machine:
-    name = clean(text).strip()
-    if not re.fullmatch(r"[a-z0-9-]+", name):
-        raise NotUnderstoodError(f"'systemd-detect-virt' said '{name[:40]}'.")
-    if name == "none":
+def parse_virt(name: str) -> Machine:
+    """From systemd's ``Virtualization``, which is empty on bare metal; org.freedesktop.systemd1(5).
+
+    systemd finds it out as systemd-detect-virt(1) does, with the same names.
+    """
+    if name in ("", "none"):
         return Machine.BARE_METAL
+    if not re.fullmatch(r"[a-z0-9-]+", name):
+        raise NotUnderstoodError(f"systemd calls its virtualization '{name[:40]}'.")
     return Machine.CONTAINER if name in _CONTAINERS else Machine.VIRTUAL
 
 
-# Exit code 1 is its way of saying "none".
 MACHINE: Source[Machine] = Source(
     "machine",
-    lambda _: (DETECT_VIRT,),
-    lambda seen, _: parse_virt(seen.text(DETECT_VIRT, codes=(0, 1))),
+    lambda _: (VIRTUALIZATION,),
+    lambda seen, _: parse_virt(shown_manager(seen, VIRTUALIZATION)[0]["Virtualization"]),
 )
 
 

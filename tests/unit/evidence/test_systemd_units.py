@@ -154,6 +154,27 @@ def test_a_state_of_systemd_that_is_not_whole(text):
         system.UNITS.parse(seen(system.STATE, text), None)
 
 
+@pytest.mark.parametrize(
+    ("name", "machine"),
+    [
+        ("", system.Machine.BARE_METAL),
+        ("kvm", system.Machine.VIRTUAL),
+        ("vm-other", system.Machine.VIRTUAL),
+        ("systemd-nspawn", system.Machine.CONTAINER),
+        ("container-other", system.Machine.CONTAINER),
+    ],
+)
+def test_the_kind_of_machine_is_what_systemd_found(name, machine):
+    shown = seen(system.VIRTUALIZATION, f"SystemState=running\nVirtualization={name}\n")
+    assert system.MACHINE.parse(shown, None) is machine
+
+
+@pytest.mark.parametrize("text", ["", "SystemState=running\n", "Virtualization=\x1b[0m?\n"])
+def test_a_kind_of_machine_that_is_not_told_is_not_understood(text):
+    with pytest.raises(NotUnderstoodError):
+        system.MACHINE.parse(seen(system.VIRTUALIZATION, text), None)
+
+
 def test_properties_of_systemd_are_asked_together():
     (one,) = once([manager(["A"]), manager(["B"])])
     assert one.request["argv"][-1] == "A,B"

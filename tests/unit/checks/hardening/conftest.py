@@ -113,7 +113,7 @@ def node() -> Recorded:
 def metal() -> Recorded:
     """The same as if it were no container: its kernel is its own, and set as declared."""
     found = _load()
-    found.put("run systemd-detect-virt", text="none\n", code=1)
+    found.put("systemd itself", text="Virtualization=\n")
     for name in ("dmesg_restrict", "kptr_restrict", "yama/ptrace_scope"):
         path = f"/proc/sys/kernel/{name}"
         found.results[f"glob {path}"] = [{"name": path, "status": "ok", "text": "1\n"}]

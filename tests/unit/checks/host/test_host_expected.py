@@ -77,7 +77,7 @@ def test_adapters_below_a_bond_and_a_vlan_are_judged(machine):
 
 
 def test_a_virtual_machine_is_judged_by_what_is_its_own(machine):
-    machine.text(system.DETECT_VIRT, "kvm\n")
+    machine.text(system.VIRTUALIZATION, "Virtualization=kvm\n")
     for check_id in ("memory.modules", "memory.total", "host.power", "host.bmc_events"):
         (finding,) = machine.findings(check_id)
         assert finding.not_applicable is NotApplicable.VIRTUAL_MACHINE, check_id

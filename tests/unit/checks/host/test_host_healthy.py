@@ -35,7 +35,7 @@ def test_a_healthy_machine_passes(machine, check_id):
 
 def spoilt(machine, check_id, **changes):
     """The outcomes of a check when all that it reads came back otherwise."""
-    keep = {system.DETECT_VIRT.id}
+    keep = {system.VIRTUALIZATION.id}
     for read in machine.reads_of(check_id):
         for result in machine.results[read]:
             if read not in keep:
@@ -67,13 +67,13 @@ def test_what_was_not_read_is_never_a_pass(machine, check_id, changes):
 @pytest.mark.parametrize("check_id", CHECKS)
 def test_reads_that_were_never_asked_for_make_it_unknown(machine, check_id):
     machine.values["node_nics"] = 2  # else the number of adapters is not asked for
-    machine.results = {system.DETECT_VIRT.id: machine.results[system.DETECT_VIRT.id]}
+    machine.results = {system.VIRTUALIZATION.id: machine.results[system.VIRTUALIZATION.id]}
     assert {one.outcome for one in machine.findings(check_id)} == {Outcome.UNKNOWN}
 
 
 @pytest.mark.parametrize("check_id", CHECKS)
 def test_a_container_is_not_judged_by_its_host(machine, check_id):
-    machine.text(system.DETECT_VIRT, "systemd-nspawn\n")
+    machine.text(system.VIRTUALIZATION, "Virtualization=systemd-nspawn\n")
     for finding in machine.findings(check_id):
         if check_id.startswith(("nic.", "nic_health.")) or check_id in OWN_IN_CONTAINERS:
             continue  # interfaces are the container's own
@@ -81,7 +81,7 @@ def test_a_container_is_not_judged_by_its_host(machine, check_id):
 
 
 def test_virtual_interfaces_of_a_practice_node_are_only_asked_for_their_link(machine):
-    machine.text(system.DETECT_VIRT, "systemd-nspawn\n")
+    machine.text(system.VIRTUALIZATION, "Virtualization=systemd-nspawn\n")
     machine.values["jumbo_mtu_interfaces"] = ["eth1"]
     veth = {"linkinfo": {"info_kind": "veth"}}
     machine.set_links({"eth1": ["BROADCAST", "UP", "LOWER_UP"]}, eth1=veth)
@@ -130,7 +130,7 @@ def test_no_check_breaks_on_anything_that_a_node_may_answer(machine, text, only_
     """A bug in a check shows as 'The check itself failed'."""
     for read, results in machine.results.items():
         for result in results:
-            if "text" in result and read != system.DETECT_VIRT.id:
+            if "text" in result and read != system.VIRTUALIZATION.id:
                 result["text"] = result["text"] if only_named and not result["name"] else text
     verdicts = judge(machine.observation(), machine.baseline())
     mine = [one for one in verdicts if one.check.partition(".")[0] in MODULES]
