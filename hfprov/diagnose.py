@@ -16,6 +16,7 @@ from hfprov.checks.registry import Facts
 from hfprov.declare.connection import Connection
 from hfprov.diagnosis import TOOLS, Tool, judge_output
 from hfprov.errors import NoEvidenceError, NotUnderstoodError, RemoteError, UsageError
+from hfprov.evidence.identity import IDENTITY
 from hfprov.evidence.system import BOOT_ID, PROCESSES
 from hfprov.observe import Answer, in_parallel, observe
 from hfprov.probe import SAFE_PATH
@@ -24,7 +25,7 @@ from hfprov.record.errors import HostIdentityError
 from hfprov.record.log import RunLog
 from hfprov.record.model import HostState, Measurement
 from hfprov.remote import Output, run
-from hfprov.sweep import Fleet, HostVerdicts, identity_of
+from hfprov.sweep import Fleet, HostVerdicts, known
 from hfprov.verdict import Finding, Outcome, Verdict, unknown
 
 PHASE = "diagnose"
@@ -209,7 +210,7 @@ def _recorded(done: Done, baseline: Baseline, log: RunLog) -> HostVerdicts:
         return HostVerdicts(
             host, done.verdicts, reachable=False, reason=answer.error, hint=done.hint
         )
-    identity = identity_of(answer.observation, baseline)
+    identity = known(Facts(answer.observation, baseline), IDENTITY)
     for one in done.measurements:
         log.measured(one)
     try:

@@ -23,7 +23,11 @@ def reads_for(baseline: Baseline) -> tuple[Read, ...]:
 
 def judge(seen: Observation, baseline: Baseline) -> list[Verdict]:
     """Every verdict on one host. A check that cannot say is ``unknown``; it never disappears."""
-    facts = Facts(seen, baseline)
+    return judge_facts(Facts(seen, baseline), baseline)
+
+
+def judge_facts(facts: Facts, baseline: Baseline) -> list[Verdict]:
+    """The same, for a caller that needs the parsed facts as well."""
     verdicts: list[Verdict] = []
     for check in checks_for(baseline):
         verdicts.extend(_judge_one(check, facts, baseline))

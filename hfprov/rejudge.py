@@ -9,11 +9,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hfprov.baseline import Baseline, Value
+from hfprov.checks.registry import Facts
 from hfprov.errors import UsageError
-from hfprov.judge import judge
+from hfprov.evidence.identity import IDENTITY
+from hfprov.judge import judge_facts
 from hfprov.observe import parse_answer
 from hfprov.record.store import Record
-from hfprov.sweep import HostVerdicts, identity_of
+from hfprov.sweep import HostVerdicts, known
 
 SCHEMA = "hfprov.evidence/1"
 
@@ -85,10 +87,10 @@ def rejudge(document: Mapping[str, Any]) -> HostVerdicts:
         for name, one in bundle.baseline.values.items()
     }
     baseline = Baseline(bundle.host, bundle.baseline.roles, values)
-    observation = parse_answer(json.dumps(bundle.observation).encode())
+    facts = Facts(parse_answer(json.dumps(bundle.observation).encode()), baseline)
     return HostVerdicts(
         bundle.host,
-        tuple(judge(observation, baseline)),
+        tuple(judge_facts(facts, baseline)),
         reachable=True,
-        identity=identity_of(observation, baseline),
+        identity=known(facts, IDENTITY),
     )

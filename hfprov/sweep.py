@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from hfprov.baseline import Baseline
+from hfprov.checks.registry import Facts
 from hfprov.declare.connection import Connection
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence.accelerators.adapters import ACCELERATORS
 from hfprov.evidence.identity import IDENTITY
-from hfprov.evidence.system import PROCESSES
-from hfprov.judge import judge, outcome_of, reads_for, unreachable
+from hfprov.evidence.system import KERNEL, OS, PROCESSES
+from hfprov.fleet_checks import Sample, accelerator_samples
+from hfprov.judge import judge_facts, outcome_of, reads_for, unreachable
 from hfprov.observe import AT_ONCE, HOST_DEADLINE, Answer, observe_many
-from hfprov.reading import Observation, Read
+from hfprov.reading import Read, Source
 from hfprov.record.errors import HostIdentityError
 from hfprov.record.identity import Identity
 from hfprov.record.log import RunLog
 from hfprov.record.model import HostState
 from hfprov.verdict import Outcome, Verdict, unknown
+
+F = TypeVar("F")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,8 @@ class HostVerdicts:
     identity: Identity | None = None
     workloads: tuple[str, ...] | None = None
     """Containers and jobs at work; None when that is not known."""
+    samples: tuple[Sample, ...] = ()
+    """What is compared across hosts: kernel, drivers, firmware."""
 
     @property
     def outcome(self) -> Outcome:
@@ -96,8 +104,9 @@ def _view(
         return HostVerdicts(
             host, tuple(verdicts), reachable=False, reason=answer.error, hint=answer.hint
         )
-    verdicts = judge(answer.observation, baseline)
-    identity = identity_of(answer.observation, baseline)
+    facts = Facts(answer.observation, baseline)
+    verdicts = judge_facts(facts, baseline)
+    identity = known(facts, IDENTITY)
     try:
         log.observed(host, phase, answer.raw, verdicts, identity=identity, state=state)
     except HostIdentityError as error:
@@ -107,26 +116,34 @@ def _view(
         return HostVerdicts(
             host, tuple(verdicts), reachable=False, reason=error.message, hint=error.hint
         )
+    processes = known(facts, PROCESSES)
     return HostVerdicts(
         host,
         tuple(verdicts),
         reachable=True,
         evidence_sha256=answer.digest,
         identity=identity,
-        workloads=_workloads(answer.observation, baseline),
+        workloads=None if processes is None else processes.workloads,
+        samples=host_samples(host, facts),
     )
 
 
-def _workloads(observation: Observation, baseline: Baseline) -> tuple[str, ...] | None:
+def known(facts: Facts, source: Source[F]) -> F | None:
+    """The facts of a source, or None when they do not tell; the checks then say why."""
     try:
-        return PROCESSES.parse(observation, baseline).workloads
-    except NoEvidenceError:
-        return None
-
-
-def identity_of(observation: Observation, baseline: Baseline) -> Identity | None:
-    """The machine's identity, or None when it does not tell; the check then says why."""
-    try:
-        return IDENTITY.parse(observation, baseline)
+        return facts.get(source)
     except (NoEvidenceError, NotUnderstoodError):
         return None
+
+
+def host_samples(host: str, facts: Facts) -> tuple[Sample, ...]:
+    """What should be the same on every host of a kind. What is not known is not compared."""
+    values = {}
+    kernel, system = known(facts, KERNEL), known(facts, OS)
+    if kernel is not None:
+        values["kernel"] = kernel.release
+    if system is not None:
+        values["system"] = " ".join(system)
+    heard = known(facts, ACCELERATORS)
+    devices = () if heard is None else heard.devices
+    return (Sample(host, "host", values), *accelerator_samples(host, devices))

@@ -18,8 +18,8 @@ from hfprov.evidence.iperf_facts import (
     less_losses,
 )
 from hfprov.evidence.iperf_text import parse_netperf, parse_text
-from hfprov.evidence.net_lines import Node, Pairs, json_value, starts_like_json
-from hfprov.evidence.text import excerpt
+from hfprov.evidence.net_lines import Node, json_value, starts_like_json
+from hfprov.evidence.text import Pairs, excerpt
 
 __all__ = ["IperfResult", "NetperfResults", "NetperfStream", "Throughput", "parse"]
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence.net_lines import Node, Pairs, decimal, json_value
-from hfprov.evidence.text import excerpt
+from hfprov.evidence.net_lines import Node, decimal, json_value
+from hfprov.evidence.text import Pairs, excerpt
 
 
 @dataclass(frozen=True, slots=True)

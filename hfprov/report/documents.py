@@ -16,6 +16,7 @@ from hfprov.catalogue.explanations import Explanation
 from hfprov.checks.registry import Check
 from hfprov.converge import Plan
 from hfprov.errors import ExitCode
+from hfprov.fleet_checks import Comparison, odd_ones
 from hfprov.judge import find_check
 from hfprov.operate import Operation
 from hfprov.record.model import HistoryEntry, HostView, RunInfo
@@ -74,7 +75,13 @@ def sweep_document(
         "exit_code": int(code),
         "summary": summary(views.values()),
         "hosts": [host_document(view) for view in views.values()],
+        "fleet": compare(views).document(),
     }
+
+
+def compare(views: Mapping[str, HostVerdicts]) -> Comparison:
+    """What is the odd one out among the hosts of one sweep."""
+    return odd_ones(sample for view in views.values() for sample in view.samples)
 
 
 def operation_document(command: str, done: Operation) -> Document:

@@ -21,7 +21,7 @@ from hfprov.converge import Plan, Report
 from hfprov.operate import Operation
 from hfprov.record.model import HistoryEntry, RunInfo
 from hfprov.record.views import RunView
-from hfprov.report.documents import summary
+from hfprov.report.documents import compare, summary
 from hfprov.report.inert import one_line
 from hfprov.sweep import HostVerdicts
 from hfprov.verdict import Outcome, Verdict, badness
@@ -72,6 +72,20 @@ def print_views(views: Mapping[str, HostVerdicts], *, verbose: bool = False) -> 
         for verdict in _worst_first(view.verdicts):
             if verbose or verdict.outcome in _WORTH_SHOWING:
                 out.print(verdict_line(verdict))
+    found = compare(views)
+    for odd in found.odd:
+        what = f"{odd.kind} {odd.device}".strip()
+        out.print(
+            Text(f"{odd.host} is the odd one: ", style="yellow"),
+            Text(
+                one_line(
+                    f"{what} {odd.name} is {odd.value}; {odd.with_usual} of {odd.of} hosts "
+                    f"have {odd.usual}"
+                )
+            ),
+        )
+    for what in found.divided:
+        out.print(Text(f"The hosts are divided over {one_line(what)}.", style="yellow"))
     counts = summary(views.values())
     out.print(Text("  ".join(f"{name}: {number}" for name, number in counts.items())))
 

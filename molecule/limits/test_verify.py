@@ -13,7 +13,9 @@ STACK = 8192 * 1024
 def check_limits(text):
     rows = {
         name: (soft, hard)
-        for name, soft, hard in re.findall(r"^(Max [a-z ]+?)\s{2,}(\S+)\s+(\S+)", text, re.MULTILINE)
+        for name, soft, hard in re.findall(
+            r"^(Max [a-z ]+?)\s{2,}(\S+)\s+(\S+)", text, re.MULTILINE
+        )
     }
     for name, (soft, hard) in WANTED.items():
         assert rows[name] == (str(soft), str(hard)), name

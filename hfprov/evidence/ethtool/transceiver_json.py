@@ -11,7 +11,8 @@ from typing import Any
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.ethtool.transceiver import Lane, Transceiver
-from hfprov.evidence.net_lines import Node, Pairs
+from hfprov.evidence.net_lines import Node
+from hfprov.evidence.text import Pairs
 
 _THRESHOLDS = ":thresholds"
 _RX_KEYS = ("rx_power", "rcvr_signal_avg_optical_power", "receiver_signal_average_optical_power")

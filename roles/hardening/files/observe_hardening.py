@@ -40,8 +40,9 @@ REFUSED_SYSCTLS = {
 }
 SYSCTL_NAME = re.compile(r"(kernel|net|fs|dev|user|debug)(\.[A-Za-z0-9_*-]+)+")
 NEEDED_MODULES = (
-    "ib_*", "rdma_*", "iw_*", "mlx*", "irdma", "bnxt*", "qedr", "efa", "hns_roce*", "siw", "nvidia*",
-    "amdgpu", "habanalabs", "xe", "nvme*", "overlay", "squashfs", "vfat", "fat", "nls_*", "loop",
+    "ib_*", "rdma_*", "iw_*", "mlx*", "irdma", "bnxt*", "qedr", "efa", "hns_roce*", "siw",
+    "nvidia*", "amdgpu", "habanalabs", "xe", "nvme*", "overlay", "squashfs", "vfat", "fat",
+    "nls_*", "loop",
     "dm_*", "xfs", "ext4", "btrfs", "fuse", "nfs*", "sunrpc", "br_netfilter", "nf_*", "nft_*",
     "ip_tables", "veth", "tun", "ipmi_*",
 )  # fmt: skip
@@ -61,7 +62,7 @@ def run(*argv):
     try:
         done = subprocess.run(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            timeout=20,
+            timeout=20, check=False,
         )  # fmt: skip
     except OSError:
         return None, "", ""
@@ -178,9 +179,11 @@ def stale_sysctls(wanted, in_container):
         paths = sorted(glob.glob("/proc/sys/" + name.replace(".", "/")))
         if not paths and "*" not in name:
             stale.append("%s=%s" % (name.replace(".", "/"), value))
-        for path in paths:
-            if " ".join(text_of(path).split()) != str(value):
-                stale.append("%s=%s" % (path[len("/proc/sys/") :], value))
+        stale += [
+            "%s=%s" % (path[len("/proc/sys/") :], value)
+            for path in paths
+            if " ".join(text_of(path).split()) != str(value)
+        ]
     return stale, hosts
 
 

@@ -66,7 +66,7 @@ def session_addresses():
 
 
 def management(links, over_ssh):
-    """Interfaces that must not be touched, each with the reason, and what could not be found out."""
+    """Interfaces that must not be touched, each with the reason, and what is not known."""
     reasons, unknown = {}, []
     for family in ("-4", "-6"):
         for route in ip(family, "route", "show", "default"):
@@ -82,7 +82,12 @@ def management(links, over_ssh):
             reasons[route["dev"]] = "carries this SSH session"
     elif over_ssh:
         unknown.append("It cannot be told which interface carries this SSH session.")
-    # What a management interface is built on carries it too.
+    return with_what_is_below(links, reasons), unknown
+
+
+def with_what_is_below(links, reasons):
+    """The same reasons, and for what those interfaces are built on as well."""
+    reasons = dict(reasons)
     pending = list(reasons)
     while pending:
         name = pending.pop()
@@ -91,7 +96,7 @@ def management(links, over_ssh):
             if below and link["ifname"] not in reasons:
                 reasons[link["ifname"]] = "is below '%s', which %s" % (name, reasons[name])
                 pending.append(link["ifname"])
-    return reasons, unknown
+    return reasons
 
 
 # What manages an interface
@@ -144,7 +149,7 @@ def stanzas(lines, name):
     starts = [at for at, line in enumerate(lines) if STANZA.match(line.lstrip())] + [len(lines)]
     return [
         (start, end)
-        for start, end in zip(starts, starts[1:])
+        for start, end in zip(starts[:-1], starts[1:])
         if lines[start].split()[:2] == ["iface", name]
     ]
 
@@ -299,7 +304,7 @@ def main(asked):
 
 
 def safe_mode(path):
-    """The mode of a file, without writing for others. It may hold keys: never made more readable."""
+    """A file's mode, without writing for others. It may hold keys: never made more readable."""
     return os.stat(path).st_mode & 0o7777 & ~0o022
 
 

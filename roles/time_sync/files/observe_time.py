@@ -15,7 +15,9 @@ import sys
 def output_of(*argv):
     """Standard output of a command, and whether it succeeded. A missing command has failed."""
     try:
-        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=20)
+        done = subprocess.run(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=20, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return "", False
     return done.stdout.decode("utf-8", "replace"), done.returncode == 0
