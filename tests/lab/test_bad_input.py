@@ -195,10 +195,11 @@ def stored(db):
 
 def files_with(folder, texts):
     found = []
-    for path in folder.rglob("*"):
-        with contextlib.suppress(OSError):  # removed while we look
-            content = path.read_bytes() if path.is_file() else b""
-            found += [(path, text) for text in texts if text.encode() in content]
+    for place, _, names in os.walk(folder):  # what is removed while we look is passed over
+        for name in names:
+            with contextlib.suppress(OSError):
+                content = Path(place, name).read_bytes()
+                found += [(name, text) for text in texts if text.encode() in content]
     return found
 
 

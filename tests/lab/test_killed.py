@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sqlite3
 import threading
@@ -54,6 +55,8 @@ class Provision:
         self.scratch = scratch
         self.said = ""
         self.started = time.monotonic()
+        self.left = set(plays(scratch))
+        self.earlier = max((seq for (seq,) in self.ask("SELECT seq FROM run")), default=0)
         self.process = site.start("provision", *options, env={"TMPDIR": str(scratch)})
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -69,16 +72,26 @@ class Provision:
         self._reader.join(10)
         return code
 
-    def states(self):
-        """States of the hosts in the newest run, read beside the orchestrator."""
+    def ask(self, query):
+        """Read the record beside the orchestrator."""
         if not self.site.db.exists():
-            return ()
-        query = "SELECT state FROM run_host WHERE run_seq = (SELECT max(seq) FROM run)"
+            return []
         try:
-            with sqlite3.connect(f"file:{self.site.db}?mode=ro", uri=True, timeout=5) as plain:
-                return [state for (state,) in plain.execute(query)]
+            with contextlib.closing(
+                sqlite3.connect(f"file:{self.site.db}?mode=ro", uri=True, timeout=5)
+            ) as plain:
+                return plain.execute(query).fetchall()
         except sqlite3.OperationalError:
-            return ()  # the tables are not made yet
+            return []  # the tables are not made yet
+
+    def states(self):
+        """States of the hosts in this run."""
+        query = f"SELECT state FROM run_host WHERE run_seq > {self.earlier}"
+        return [state for (state,) in self.ask(query)]
+
+    def plays(self):
+        """Private directories of this run's plays."""
+        return set(plays(self.scratch)) - self.left
 
     def until(self, condition):
         def look():
@@ -89,7 +102,7 @@ class Provision:
 
 
 def processes(scratch):
-    """Processes on this machine that belong to a play."""
+    """Processes on this machine that belong to plays in a folder, or to the one of a play."""
     found = []
     for environ in Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -116,8 +129,8 @@ MOMENTS = {
     "one host is observed": lambda run: "observed 1/2" in run.said,
     "the plan is made": lambda run: "wave 1:" in run.said,
     "a host is about to be changed": lambda run: "converging" in run.states(),
-    "a play has its directory": lambda run: plays(run.scratch),
-    "Ansible has started": lambda run: processes(run.scratch),
+    "a play has its directory": lambda run: run.plays(),
+    "Ansible has started": lambda run: any(map(processes, run.plays())),
     "something was changed": lambda run: "changed:" in run.said,
     "the play is over": lambda run: "converged" in run.states() or "verified" in run.states(),
     "the host is observed again": lambda run: "observed again" in run.said,

@@ -31,7 +31,7 @@ def changed(run):
 
 
 def test_a_rack_from_the_factory_is_not_at_its_baseline(story):
-    assert story.before.code == 3
+    assert story.before.code in (1, 3)
     document = story.before.document
     assert [one["host"] for one in document["hosts"]] == list(NODES)
     for name in NODES:
