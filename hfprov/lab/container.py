@@ -108,7 +108,8 @@ class ContainerEngine:
         init = _init_process(state, node)
         if init is None:
             raise LabError(f"'{node.name}' is not running.", hint="hfprov lab up")
-        enter = ["nsenter", f"--target={init}", "--all", "--wd", "--"]
+        # --root: from within a chroot, the mount namespace alone leads to the machine's own root.
+        enter = ["nsenter", f"--target={init}", "--all", "--root", "--wd", "--"]
         try:
             return subprocess.run(
                 [*enter, *_NODE_ENVIRONMENT, *argv],

@@ -199,13 +199,15 @@ def mountpoints_below(directory: Path) -> list[Path]:
 
 
 def _cgroup_mounts() -> list[tuple[str, Path, set[str]]]:
-    found = []
+    """Kind, mountpoint and options of each hierarchy, once: a chroot may have it bound again."""
+    found: dict[tuple[str, str], tuple[str, Path, set[str]]] = {}
     for line in _mountinfo():
         left, _, right = line.partition(" - ")
         kind, _source, options = right.split()[:3]
         if kind in ("cgroup", "cgroup2"):
-            found.append((kind, Path(_unescape(left.split()[4])), set(options.split(","))))
-    return found
+            point = Path(_unescape(left.split()[4]))
+            found.setdefault((kind, options), (kind, point, set(options.split(","))))
+    return list(found.values())
 
 
 def _mountinfo() -> list[str]:

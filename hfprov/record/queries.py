@@ -56,7 +56,9 @@ def find_run(connection: Connection, wanted: str) -> AnyRow:
         raise RecordError(
             f"'{wanted}' may be several runs: {several}.", hint="Give more of its id."
         )
-    raise RecordError(f"The record has no run '{wanted}'.", hint="List the runs it has.")
+    raise RecordError(
+        f"The record has no run '{wanted}'.", hint="'hfprov runs' lists the runs it has."
+    )
 
 
 def history(connection: Connection, name: str, limit: int) -> list[HistoryEntry]:

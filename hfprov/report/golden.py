@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -32,7 +33,8 @@ def _part(description: object, label: str) -> str:
     """The item of a description that begins with ``Why:`` or ``Source:``, without that word."""
     items = description if isinstance(description, list) else [description]
     found = next((str(item) for item in items if str(item).startswith(f"{label}:")), "")
-    return found.removeprefix(f"{label}:").strip()
+    # C(x), V(x), O(x) … mark code in Ansible's documentation.
+    return re.sub(r"\b[A-Z]\(([^()]*)\)", r"'\1'", found.removeprefix(f"{label}:").strip())
 
 
 def golden_table(baseline: Baseline) -> list[dict[str, Any]]:

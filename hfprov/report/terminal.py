@@ -94,7 +94,7 @@ def verdict_line(verdict: Verdict) -> Text:
     """``outcome check subject: observed X, expected Y. Reason``, in one line."""
     finding = verdict.finding
     line = Text("  ")
-    line.append(f"{finding.outcome.value:<8}", style=STYLES[finding.outcome])
+    line.append(f"{finding.outcome.value:<8} ", style=STYLES[finding.outcome])
     line.append(f"{verdict.check}")
     if finding.subject:
         line.append(f" {one_line(finding.subject)}", style="bold")
