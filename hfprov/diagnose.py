@@ -20,7 +20,7 @@ from hfprov.evidence.identity import IDENTITY
 from hfprov.evidence.system import BOOT_ID, PROCESSES
 from hfprov.observe import Answer, in_parallel, observe
 from hfprov.probe import SAFE_PATH
-from hfprov.reading import Observation, Read
+from hfprov.reading import Observation, Read, once
 from hfprov.record.errors import HostIdentityError
 from hfprov.record.log import RunLog
 from hfprov.record.model import HostState, Measurement
@@ -103,7 +103,7 @@ def _diagnose_one(connection: Connection, baseline: Baseline, level: int, deadli
 def _reads(baseline: Baseline) -> tuple[Read, ...]:
     reads = [BOOT_ID, *(tool.presence for tool in TOOLS)]
     reads += [read for source in _PRE_READS for read in source.reads(baseline)]
-    return tuple({read.id: read for read in reads}.values())
+    return once(reads)
 
 
 def _with_tool(
