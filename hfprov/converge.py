@@ -116,6 +116,9 @@ def converge(
     stopped, what is known is recorded, and the interrupt goes on to the caller.
     """
     report = Report()
+    # What another run is at work on looks as if it had been left at work there: say who it is.
+    withheld = [host for host in todo.withheld if host not in todo.roles]
+    log.release(_locked(withheld, log, report))
     attempted: set[str] = set()
     canary = True
     for number, hosts in enumerate(todo.waves, start=1):

@@ -123,7 +123,8 @@ def _parse_units(seen: Observation, _: Baseline) -> Units:
 
 UNITS = Source("units", lambda _: (STATE,), _parse_units)
 
-_LEFTOVER = re.compile(r"AnsiballZ_|ansible-tmp-")
+# A module that was copied to the node, one that was piped to Python, and one under sudo.
+_LEFTOVER = re.compile(r"AnsiballZ_|ansible-tmp-|python[\d.]* && sleep 0$|BECOME-SUCCESS-")
 _WORKLOADS = ("containerd-shim", "docker-containerd-shim", "conmon", "slurmstepd", "pbs_mom-job")
 """Names of processes that stand for a running container or job, one each."""
 

@@ -10,6 +10,7 @@ import fcntl
 import ipaddress
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -23,6 +24,7 @@ MAX_NODES = 40
 _FIRST_NODE_HOST = 11
 _CONTROLLER_HOST = 1
 _TIME_SERVER_HOST = 2
+_LOCK_PATIENCE = 15.0
 
 
 class NetworkStack(StrEnum):
@@ -187,13 +189,22 @@ def write_atomically(path: Path, text: str, *, mode: int = 0o644) -> None:
 
 @contextmanager
 def rack_lock(paths: RackPaths) -> Iterator[None]:
-    """One command at a time per rack. Raises :class:`LabError` at once when another one is on."""
+    """One command at a time per rack. Raises :class:`LabError` when another one goes on.
+
+    A command that was just killed may leave a child that is still about to start, and holds the
+    lock until then: hence the patience.
+    """
     with (paths.directory / ".lock").open("w", encoding="ascii") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise LabError(
-                f"Another command is working on the rack in '{paths.directory}'.",
-                hint="Wait for it to end.",
-            ) from error
+        until = time.monotonic() + _LOCK_PATIENCE
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() > until:
+                    raise LabError(
+                        f"Another command is working on the rack in '{paths.directory}'.",
+                        hint="Wait for it to end.",
+                    ) from error
+                time.sleep(0.1)
         yield

@@ -239,9 +239,6 @@ def test_a_host_that_another_run_works_on_is_left_to_it_and_the_others_finish(si
 
 
 @pytest.mark.usefixtures("hung")
-@pytest.mark.xfail(
-    strict=False, reason="node.leftover_work does not know modules that were piped to Python"
-)
 def test_a_module_that_an_interrupt_left_on_the_node_is_found(site, scratch):
     run = Provision(site, scratch, "-l", "node01")
     run.until(lambda one: len(processes(one.scratch)) >= 3)

@@ -74,7 +74,8 @@ def test_a_state_that_is_not_ours_is_refused_by_name(paths, text):
         load_state(paths)
 
 
-def test_two_commands_on_one_rack_exclude_each_other(paths):
+def test_two_commands_on_one_rack_exclude_each_other(paths, monkeypatch):
+    monkeypatch.setattr("hfprov.lab.state._LOCK_PATIENCE", 0.2)
     with rack_lock(paths), pytest.raises(LabError, match="Another command"), rack_lock(paths):
         pass
     with rack_lock(paths):
