@@ -1,7 +1,7 @@
 """Limits reach every way a process can start: login, service, user manager; now and after a reboot.
 
 Repairs that have systemd reload are ``DRAIN``: with systemd-managed control groups a reload takes
-the accelerators away from running containers (NVIDIA container toolkit, issue 48).
+the accelerators away from running containers (NVIDIA container toolkit, report 48).
 """
 
 from __future__ import annotations

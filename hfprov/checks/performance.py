@@ -1,7 +1,7 @@
 """CPU frequency, idle states, huge pages and swap: as declared, now and at boot.
 
 Repairs that have systemd reload are ``DRAIN``: with systemd-managed control groups a reload takes
-the accelerators away from running containers (NVIDIA container toolkit, issue 48).
+the accelerators away from running containers (NVIDIA container toolkit, report 48).
 """
 
 from __future__ import annotations

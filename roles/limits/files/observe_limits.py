@@ -67,7 +67,7 @@ def is_within(wanted, most):
 
 def refusals(wanted):
     """Sentences on limits that cannot be set here; pam and systemd would pass over them quietly."""
-    # What is started anew descends from systemd: this session may have less, and get more.
+    # What is started anew descends from systemd: this login may have less, and get more.
     first = process_limits(1)
     for name, (kind, unit, _, _, variable) in LIMITS.items():
         soft, hard = wanted[name]
