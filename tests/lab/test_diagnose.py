@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from hfprov.errors import LabError
-from hfprov.lab import host
 from hfprov.lab.rack import Rack
 from hfprov.lab.state import load_state
 from hfprov.record.store import Record
@@ -51,13 +49,7 @@ def printing(text: str, code: int = 0) -> str:
 
 
 @pytest.fixture(scope="module")
-def rack(tmp_path_factory):
-    try:
-        host.require_root()
-        host.require_tools()
-        host.require_kernel()
-    except LabError as error:
-        pytest.skip(error.message)
+def rack(tmp_path_factory, able_machine):  # noqa: ARG001 - skips first
     rack = Rack(tmp_path_factory.mktemp("diagnose") / "rack")
     try:
         rack.up(1)

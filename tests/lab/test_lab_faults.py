@@ -6,7 +6,6 @@ import time
 import pytest
 
 from hfprov.errors import LabError
-from hfprov.lab import host
 from hfprov.lab.faults import faults
 from hfprov.lab.rack import Rack
 from hfprov.lab.state import load_state
@@ -60,13 +59,7 @@ HEALTHY = {
 
 
 @pytest.fixture(scope="module")
-def rack(tmp_path_factory):
-    try:
-        host.require_root()
-        host.require_tools()
-        host.require_kernel()
-    except LabError as error:
-        pytest.skip(error.message)
+def rack(tmp_path_factory, able_machine):  # noqa: ARG001 - skips first
     rack = Rack(tmp_path_factory.mktemp("lab") / "rack")
     try:
         rack.up(3)

@@ -15,17 +15,7 @@ from hfprov.lab import host, network, registry
 from hfprov.lab.rack import Rack
 from hfprov.lab.state import NetworkStack, load_state
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _able_machine():
-    try:
-        host.require_root()
-        host.require_tools()
-        host.require_kernel()
-    except LabError as error:
-        pytest.skip(error.message)
+pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.usefixtures("able_machine")]
 
 
 @pytest.fixture(scope="module")
