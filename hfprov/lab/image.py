@@ -31,10 +31,11 @@ _BASE_PACKAGES = (
     "systemd systemd-sysv udev"
 )
 _REPOSITORY_PACKAGES = (
-    "auditd chrony dmidecode ethtool fio ibverbs-utils ifupdown infiniband-diags iperf3 ipmitool "
-    "irqbalance jq linux-cpupower lldpd lm-sensors lshw mstflint netplan.io network-manager "
-    "nftables ntpsec numactl nvme-cli openntpd pciutils perftest rdma-core smartmontools stress-ng "
-    "sysstat systemd-timesyncd tcpdump unattended-upgrades"
+    "auditd busybox-static chrony containerd crun dmidecode docker.io ethtool fio ibverbs-utils "
+    "ifupdown infiniband-diags initramfs-tools iperf3 ipmitool irqbalance jq linux-cpupower lldpd "
+    "lm-sensors lshw mstflint netplan.io network-manager nftables ntpsec numactl nvme-cli "
+    "openntpd pciutils perftest podman rdma-core runc smartmontools stress-ng sysstat systemd- "
+    "timesyncd tcpdump unattended-upgrades"
 )
 _BUILD_DEADLINE = 1800.0
 _STEP_DEADLINE = 300.0
