@@ -34,8 +34,8 @@ _REPOSITORY_PACKAGES = (
     "auditd busybox-static chrony containerd crun dmidecode docker.io ethtool fio ibverbs-utils "
     "ifupdown infiniband-diags initramfs-tools iperf3 ipmitool irqbalance jq linux-cpupower lldpd "
     "lm-sensors lshw mstflint netplan.io network-manager nftables ntpsec numactl nvme-cli "
-    "openntpd pciutils perftest podman rdma-core runc smartmontools stress-ng sysstat systemd- "
-    "timesyncd tcpdump unattended-upgrades"
+    "openntpd pciutils perftest podman rdma-core runc smartmontools stress-ng sysstat "
+    "systemd-timesyncd tcpdump unattended-upgrades"
 )
 _BUILD_DEADLINE = 1800.0
 _STEP_DEADLINE = 300.0
