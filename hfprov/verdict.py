@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 
@@ -21,6 +22,10 @@ class Outcome(StrEnum):
     """Could not be judged: unreachable, tool missing, output not understood, time-out."""
     NOT_APPLICABLE = "not_applicable"
     """Does not apply here, for a typed reason. Says nothing, good or bad."""
+
+
+GOOD_ENOUGH = (Outcome.PASS, Outcome.WARN)
+"""Outcomes that stop nobody from using a node."""
 
 
 class NotApplicable(StrEnum):
@@ -70,6 +75,25 @@ class Impact(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Waived:
+    """Somebody answers for a finding that is not good, for a time. It changes no outcome."""
+
+    owner: str
+    reason: str
+    expires: datetime
+
+    def holds(self, now: datetime) -> bool:
+        return now < self.expires
+
+    def words(self, now: datetime) -> str:
+        """What is shown beside the finding, wherever it is shown."""
+        until = f"{self.expires:%Y-%m-%d %H:%M %Z}".strip()
+        if self.holds(now):
+            return f"waived until {until} by {self.owner}: {self.reason}"
+        return f"the waiver of {self.owner} expired {until}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """What a check found about one subject of a host (an interface, a GPU, a service, ``""``)."""
 
@@ -79,6 +103,7 @@ class Finding:
     expected: str = ""
     reason: str = ""
     not_applicable: NotApplicable | None = None
+    waiver: Waived | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import Float
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest migration; a test compares it with the migrations shipped."""
 
 metadata = MetaData(
@@ -160,6 +160,7 @@ verdict = Table(
     _text("expected", None),
     _text("reason", None),
     _text("not_applicable", None),
+    _text("waiver"),
     PrimaryKeyConstraint("set_id", "check_id", "subject", "position"),
     sqlite_with_rowid=False,
 )
@@ -237,6 +238,22 @@ certificate = Table(
     _text("document", None),
     _text("signature", None),
     Index(None, "host_id", "seq"),
+    sqlite_autoincrement=True,
+)
+
+group_certificate = Table(
+    "group_certificate",
+    metadata,
+    _id("seq"),
+    Column("id", Text, nullable=False, unique=True),
+    _run(),
+    _text("name", None),
+    _text("profile", None),
+    _text("issued_at", None),
+    _text("expires_at", None),
+    _text("document", None),
+    _text("signature", None),
+    Index(None, "name"),
     sqlite_autoincrement=True,
 )
 

@@ -11,6 +11,7 @@ import json
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Generic, TypeVar
 
 from sqlalchemy import Connection, insert, select
@@ -20,10 +21,10 @@ from hfprov.record.model import Summary
 from hfprov.record.redaction import Redactor
 from hfprov.record.schema import verdict as verdict_table
 from hfprov.record.schema import verdict_set
-from hfprov.verdict import Finding, NotApplicable, Outcome, Verdict, worst
+from hfprov.verdict import Finding, NotApplicable, Outcome, Verdict, Waived, worst
 
-Row = tuple[str, str, str, str, str, str, str]
-"""Check, subject, outcome, observed, expected, reason, not_applicable; all storable."""
+Row = tuple[str, str, str, str, str, str, str, str]
+"""Check, subject, outcome, observed, expected, reason, not_applicable, waiver; all storable."""
 
 V = TypeVar("V")
 
@@ -70,9 +71,23 @@ def pack(verdicts: Iterable[Verdict], redactor: Redactor) -> tuple[list[Row], st
                 text(found.expected),
                 text(found.reason),
                 found.not_applicable.value if found.not_applicable else "",
+                _waiver_text(found.waiver, redactor),
             )
         )
-    return rows, hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+    return rows, digest_of(rows)
+
+
+def digest_of(rows: Iterable[Row]) -> str:
+    """SHA-256 of a set. A row without a waiver counts as it did before there were any."""
+    plain = [row if row[-1] else row[:-1] for row in rows]
+    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
+
+
+def _waiver_text(waiver: Waived | None, redactor: Redactor) -> str:
+    if waiver is None:
+        return ""
+    kept = {"owner": waiver.owner, "reason": waiver.reason, "expires": waiver.expires.isoformat()}
+    return redactor.json(kept)
 
 
 class VerdictSets:
@@ -147,6 +162,7 @@ def _as_parameters(set_id: int, rows: Sequence[Row]) -> list[dict[str, str | int
             "expected": expected,
             "reason": reason,
             "not_applicable": not_applicable,
+            "waiver": waiver,
         }
         for position, (
             check,
@@ -156,6 +172,7 @@ def _as_parameters(set_id: int, rows: Sequence[Row]) -> list[dict[str, str | int
             expected,
             reason,
             not_applicable,
+            waiver,
         ) in enumerate(rows)
     ]
 
@@ -180,9 +197,21 @@ def _verdict(
     expected: str,
     reason: str,
     not_applicable: str,
+    waiver: str = "",
 ) -> Verdict:
     why = NotApplicable(not_applicable) if not_applicable else None
-    return Verdict(check, Finding(Outcome(outcome), subject, observed, expected, reason, why))
+    finding = Finding(
+        Outcome(outcome), subject, observed, expected, reason, why, _waiver_from(waiver)
+    )
+    return Verdict(check, finding)
+
+
+def _waiver_from(text: str) -> Waived | None:
+    if not text:
+        return None
+    kept = json.loads(text)
+    expires = datetime.fromisoformat(kept["expires"])
+    return Waived(str(kept["owner"]), str(kept["reason"]), expires)
 
 
 def verdict_from(row: Row) -> Verdict:
