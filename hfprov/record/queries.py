@@ -126,6 +126,7 @@ def since(connection: Connection, name: str, check: str, subject: str) -> Since:
             verdict.c.expected,
             verdict.c.reason,
             verdict.c.not_applicable,
+            verdict.c.waiver,
         )
         .join(run, run.c.seq == judgement.c.run_seq)
         .join(verdict, verdict.c.set_id == judgement.c.set_id)

@@ -35,6 +35,8 @@ class Cause:
     """Names by the number of the host in the report."""
     observed: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    waived: int = 0
+    """Hosts on which somebody answers for it, for a time."""
 
     @property
     def uniform(self) -> bool:
@@ -84,7 +86,8 @@ class Causes:
 
     def told_by(self, verdict: Verdict) -> int | None:
         """The number (from 1) of the cause that says all of a verdict, in a long report only."""
-        return self._told.get(_key(verdict))
+        # A host with a waiver says so itself.
+        return None if verdict.finding.waiver else self._told.get(_key(verdict))
 
     def _add(self, key: _Key, number: int, host: str, verdict: Verdict | None) -> None:
         check, subject, outcome, expected = key
@@ -98,6 +101,7 @@ class Causes:
         if verdict is not None:
             _count(cause.observed, verdict.finding.observed)
             _count(cause.reasons, verdict.finding.reason)
+            cause.waived += verdict.finding.waiver is not None
 
 
 def _key(verdict: Verdict) -> _Key:

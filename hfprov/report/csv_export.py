@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TextIO
 
 from hfprov.judge import find_check
@@ -32,6 +33,7 @@ COLUMNS = (
     "reason",
     "role",
     "impact",
+    "waiver",
     "judged_at",
 )
 _LIMIT = 4096
@@ -62,12 +64,12 @@ def _rows(content: Content, entry: HostEntry) -> Iterator[list[str]]:
     host = [entry.run, status, entry.host, entry.outcome.value, entry.state.value, said]
     at = entry.judged.at.isoformat(timespec="seconds") if entry.judged else ""
     for verdict in entry.verdicts:
-        yield [*map(cell, host), *map(cell, _verdict(verdict)), at]
+        yield [*map(cell, host), *map(cell, _verdict(verdict, content.made_at)), at]
     if not entry.verdicts:
-        yield [*map(cell, host), *("" for _ in range(8)), at]
+        yield [*map(cell, host), *("" for _ in range(9)), at]
 
 
-def _verdict(verdict: Verdict) -> list[str]:
+def _verdict(verdict: Verdict, now: datetime) -> list[str]:
     finding, known = verdict.finding, find_check(verdict.check)
     return [
         verdict.check,
@@ -78,4 +80,5 @@ def _verdict(verdict: Verdict) -> list[str]:
         finding.reason,
         (known.role or "") if known else "",
         known.impact.value if known else "",
+        finding.waiver.words(now) if finding.waiver else "",
     ]

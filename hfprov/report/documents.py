@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 from hfprov.baseline import Baseline
@@ -22,7 +23,7 @@ from hfprov.operate import Operation
 from hfprov.record.model import HistoryEntry, HostView, RunInfo
 from hfprov.record.views import RunView
 from hfprov.sweep import HostVerdicts
-from hfprov.verdict import Outcome, Verdict, badness
+from hfprov.verdict import Outcome, Verdict, Waived, badness
 
 Document = dict[str, Any]
 
@@ -39,8 +40,21 @@ def verdict_document(verdict: Verdict) -> Document:
         "expected": finding.expected,
         "reason": finding.reason,
         "not_applicable": finding.not_applicable.value if finding.not_applicable else None,
+        "waiver": waiver_document(finding.waiver),
         "role": check.role if check else None,
         "impact": check.impact.value if check else None,
+    }
+
+
+def waiver_document(waiver: Waived | None) -> Document | None:
+    """Who answers for a finding until when, and whether that still holds now."""
+    if waiver is None:
+        return None
+    return {
+        "owner": waiver.owner,
+        "reason": waiver.reason,
+        "expires_at": waiver.expires.isoformat(),
+        "holds": waiver.holds(datetime.now(UTC)),
     }
 
 

@@ -31,6 +31,8 @@ class Problem:
 
     verdict: Verdict
     since: datetime | None
+    waiver: str = ""
+    """Who answers for it until when; empty when nobody does."""
 
 
 @dataclass(slots=True)
@@ -151,7 +153,9 @@ class Details:
             )
             number = self._found.causes.told_by(verdict)
             if number is None:
-                group.problems.append(Problem(verdict, self._since(entry, verdict)))
+                waiver = verdict.finding.waiver
+                words = waiver.words(self._content.made_at) if waiver else ""
+                group.problems.append(Problem(verdict, self._since(entry, verdict), words))
             else:
                 group.told.append((number, verdict.subject))
         return list(groups.values())

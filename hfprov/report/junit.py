@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TextIO
 from xml.sax.saxutils import escape, quoteattr
 
@@ -37,7 +38,7 @@ def write_junit(content: Content, out: TextIO) -> Overview:
     out.write(f"<testsuites{_attribute('name', f'hfprov {content.label}')}>\n")
     out.writelines(_suite("run", list(_run_cases(found))))
     for entry in content.hosts():
-        out.writelines(_suite(entry.host, list(_host_cases(entry))))
+        out.writelines(_suite(entry.host, list(_host_cases(entry, content.made_at))))
     out.write("</testsuites>\n")
     return found
 
@@ -48,22 +49,23 @@ def _run_cases(found: Overview) -> Iterator[_Case]:
     yield _Case("run", "hosts were checked", checked, found.headline)
 
 
-def _host_cases(entry: HostEntry) -> Iterator[_Case]:
+def _host_cases(entry: HostEntry, now: datetime) -> Iterator[_Case]:
     if entry.note or not entry.verdicts:
         message = f"{entry.note} {entry.reason}".strip() or "There is no verdict on this host."
         yield _Case(f"{entry.host}.host", "state", entry.outcome, message)
     for verdict in entry.verdicts:
         name = f"{verdict.check} {verdict.subject}".strip()
         group = f"{entry.host}.{verdict.check.partition('.')[0]}"
-        yield _Case(group, name, verdict.outcome, _message(verdict))
+        yield _Case(group, name, verdict.outcome, _message(verdict, now))
 
 
-def _message(verdict: Verdict) -> str:
+def _message(verdict: Verdict, now: datetime) -> str:
     finding = verdict.finding
     parts = (
         f"observed {finding.observed}" if finding.observed else "",
         f"expected {finding.expected}" if finding.expected else "",
         finding.reason,
+        finding.waiver.words(now) if finding.waiver else "",
     )
     return "; ".join(part for part in parts if part)
 

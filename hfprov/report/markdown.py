@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TextIO
 
 from hfprov.catalogue.explanations import explanations
@@ -133,7 +134,7 @@ def _host(content: Content, entry: HostEntry) -> Iterator[str]:
         yield f"- **unknown**, because the host was not observed: {names}"
     for verdict in entry.problems:
         if verdict not in repeated:
-            yield _verdict(verdict)
+            yield _verdict(verdict, content.made_at)
     for _, change in content.changes(entry.host):
         yield f"- {escaped(change.item)}: {code(change.role)} {escaped(change.task)}"
     yield ""
@@ -143,7 +144,7 @@ def _summary(entry: HostEntry) -> str:
     return escaped(counts_text(entry.judged.summary if entry.judged else None))
 
 
-def _verdict(verdict: Verdict) -> str:
+def _verdict(verdict: Verdict, now: datetime) -> str:
     finding = verdict.finding
     subject = f" {code(finding.subject)}" if finding.subject else ""
     parts = [f"observed {code(finding.observed)}"] if finding.observed else []
@@ -153,7 +154,9 @@ def _verdict(verdict: Verdict) -> str:
     reason = f" - {escaped(finding.reason)}" if finding.reason else ""
     known = explanations().get(verdict.check)
     remedy = f" *To do:* {escaped(known.remedy[0])}" if known and known.remedy else ""
-    return f"- **{finding.outcome.value}** {code(verdict.check)}{subject}{values}{reason}{remedy}"
+    waiver = f" **({escaped(finding.waiver.words(now))})**" if finding.waiver else ""
+    what = f"{code(verdict.check)}{subject}{values}{reason}"
+    return f"- **{finding.outcome.value}** {what}{waiver}{remedy}"
 
 
 def _changes(found: Overview) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -107,6 +108,8 @@ def verdict_line(verdict: Verdict) -> Text:
         line.append(": " + ", ".join(parts))
     if finding.reason:
         line.append(f" - {one_line(finding.reason)}", style="dim")
+    if finding.waiver:
+        line.append(f" [{one_line(finding.waiver.words(datetime.now(UTC)))}]", style="cyan")
     return line
 
 
