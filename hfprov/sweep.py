@@ -9,14 +9,14 @@ from typing import TypeVar
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Facts
 from hfprov.declare.connection import Connection
-from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.errors import NoEvidenceError, NotUnderstoodError, RecordError, RemoteError
 from hfprov.evidence.accelerators.adapters import ACCELERATORS
 from hfprov.evidence.identity import IDENTITY
 from hfprov.evidence.system import KERNEL, OS, PROCESSES
 from hfprov.fleet_checks import Sample, accelerator_samples
 from hfprov.judge import judge_facts, outcome_of, reads_for, unreachable
-from hfprov.observe import AT_ONCE, HOST_DEADLINE, Answer, observe_many
-from hfprov.reading import Read, Source
+from hfprov.observe import AT_ONCE, HOST_DEADLINE, Answer, observe_many, parse_answer
+from hfprov.reading import Observation, Read, Source
 from hfprov.record.errors import HostIdentityError
 from hfprov.record.identity import Identity
 from hfprov.record.log import RunLog
@@ -24,6 +24,10 @@ from hfprov.record.model import HostState
 from hfprov.verdict import Outcome, Verdict, unknown
 
 F = TypeVar("F")
+
+SOFTWARE = "software"
+"""The facts that are kept of each observation, to tell later what changed; see :func:`software`."""
+BOOT = "boot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +108,13 @@ def _view(
         return HostVerdicts(
             host, tuple(verdicts), reachable=False, reason=answer.error, hint=answer.hint
         )
-    facts = Facts(answer.observation, baseline)
+    facts = Facts(answer.observation, baseline, _earlier(host, log))
     verdicts = judge_facts(facts, baseline)
     identity = known(facts, IDENTITY)
+    samples = host_samples(host, facts)
+    kept = {SOFTWARE: software(samples, facts)}
     try:
-        log.observed(host, phase, answer.raw, verdicts, identity=identity, state=state)
+        log.observed(host, phase, answer.raw, verdicts, identity=identity, facts=kept, state=state)
     except HostIdentityError as error:
         # Two names for one machine: what was seen may be recorded for neither of them.
         verdicts = [Verdict(one.check, unknown(reason=error.message)) for one in verdicts]
@@ -124,8 +130,20 @@ def _view(
         evidence_sha256=answer.digest,
         identity=identity,
         workloads=None if processes is None else processes.workloads,
-        samples=host_samples(host, facts),
+        samples=samples,
     )
+
+
+def _earlier(host: str, log: RunLog) -> Observation | None:
+    """What the newest run before this one saw of a host.
+
+    What cannot be read any more, as it is damaged or of another version, is as if it was not there.
+    """
+    try:
+        raw = log.earlier_evidence(host)
+        return None if raw is None else parse_answer(raw)
+    except (RecordError, RemoteError):
+        return None
 
 
 def known(facts: Facts, source: Source[F]) -> F | None:
@@ -147,3 +165,20 @@ def host_samples(host: str, facts: Facts) -> tuple[Sample, ...]:
     heard = known(facts, ACCELERATORS)
     devices = () if heard is None else heard.devices
     return (Sample(host, "host", values), *accelerator_samples(host, devices))
+
+
+def software(samples: Iterable[Sample], facts: Facts) -> dict[str, str]:
+    """What may explain a drift when it is another one than before: kernel, drivers, firmware, boot.
+
+    Devices of a kind that differ are named with all their values.
+    """
+    values: dict[str, set[str]] = {}
+    for sample in samples:
+        for name, value in sample.values.items():
+            label = name if sample.kind == "host" else f"{name} of {sample.kind}"
+            values.setdefault(label, set()).add(value)
+    found = {label: ", ".join(sorted(some)) for label, some in values.items()}
+    kernel = known(facts, KERNEL)
+    if kernel is not None:
+        found[BOOT] = kernel.boot_id
+    return found

@@ -7,7 +7,7 @@ shows, and that it grew by no more is not known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hfprov.baseline import Baseline
@@ -15,7 +15,7 @@ from hfprov.checks.magnitude import magnitude
 from hfprov.checks.memory import CORRECTED_PER_DAY
 from hfprov.checks.nic_health import DAMAGED_SHARE, LOST_SHARE, Trouble, trouble
 from hfprov.checks.pcie import BENIGN, CORRECTABLE_PER_DAY
-from hfprov.checks.registry import Facts
+from hfprov.checks.registry import Facts, check
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence.ethtool.statistics import Statistics
 from hfprov.evidence.memory_node import MEMORY_ERRORS
@@ -25,7 +25,16 @@ from hfprov.evidence.pci_devices import AER
 from hfprov.evidence.rdma_node import RDMA_COUNTERS
 from hfprov.evidence.system import KERNEL
 from hfprov.reading import Observation
-from hfprov.verdict import Finding, failed, passed, unknown, warned
+from hfprov.verdict import (
+    Finding,
+    Impact,
+    NotApplicable,
+    failed,
+    not_applicable,
+    passed,
+    unknown,
+    warned,
+)
 
 _DAY = 86_400.0
 _COUNTED = frozenset({Family.ERROR, Family.DISCARD, Family.LINK, Family.RETRANSMIT, Family.TRAFFIC})
@@ -55,9 +64,29 @@ def growth(before: Observation, after: Observation, baseline: Baseline) -> list[
     The subject names the kind and the device (``adapter eth1``, ``memory mc0 DIMM_A1``). What only
     one of the observations has is ``unknown``; where neither counts anything, there is no finding.
     """
-    then, now = Facts(before, baseline), Facts(after, baseline)
-    seconds = after.now - before.now
-    if not before.now or not after.now or seconds <= 0:
+    return _between(Facts(before, baseline), Facts(after, baseline))
+
+
+@check(
+    "growth.counters",
+    reads=[KERNEL, NIC_STATISTICS, RDMA_COUNTERS, MEMORY_ERRORS, AER],
+    impact=Impact.MANUAL,
+)
+def counters(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """Counters of errors have not grown since an earlier run looked."""
+    if facts.earlier is None:
+        why = "The record has no earlier observation of this host."
+        yield not_applicable(NotApplicable.NOT_REQUESTED, why)
+        return
+    findings = _between(Facts(facts.earlier, baseline), facts)
+    if not findings:
+        yield not_applicable(NotApplicable.NO_SUCH_HARDWARE, "Nothing here counts errors.")
+    yield from findings
+
+
+def _between(then: Facts, now: Facts) -> list[Finding]:
+    seconds = now.seen.now - then.seen.now
+    if not then.seen.now or not now.seen.now or seconds <= 0:
         return [
             unknown(reason="The node's clock does not tell how far the observations are apart.")
         ]

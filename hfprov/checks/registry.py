@@ -25,8 +25,12 @@ F = TypeVar("F")
 class Facts:
     """Facts of one host, parsed on first use and kept. What cannot be parsed raises each time."""
 
-    def __init__(self, seen: Observation, baseline: Baseline) -> None:
-        self._seen = seen
+    def __init__(
+        self, seen: Observation, baseline: Baseline, earlier: Observation | None = None
+    ) -> None:
+        self.seen = seen
+        self.earlier = earlier
+        """What an earlier run saw of the host; None where the record has nothing of it."""
         self._baseline = baseline
         self._parsed: dict[str, Any] = {}
         self._errors: dict[str, Exception] = {}
@@ -37,7 +41,7 @@ class Facts:
             raise self._errors[source.name]
         if source.name not in self._parsed:
             try:
-                self._parsed[source.name] = source.parse(self._seen, self._baseline)
+                self._parsed[source.name] = source.parse(self.seen, self._baseline)
             except Exception as error:
                 self._errors[source.name] = error
                 raise
@@ -96,6 +100,7 @@ MODULES = (
     "nic_health",
     "nic_firmware",
     "rdma_port",
+    "growth",
     "container_host",
     "accelerator",
     "accelerator_health",

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from hfprov.errors import RecordError
 from hfprov.record.hosts import id_of
-from hfprov.record.model import stamp
+from hfprov.record.model import PARTIAL_PHASES, stamp
 from hfprov.record.redaction import Redactor
 from hfprov.record.schema import evidence, fact
 
@@ -84,12 +84,36 @@ def read_evidence(connection: Connection, run_seq: int, name: str, phase: str | 
         raise RecordError(f"This run has no {what}.", hint="Was the host reached?")
     if row.content is None:
         raise RecordError(f"The {what} was let go; its SHA-256 was {row.sha256}.")
+    return _unpacked(row.content, row.sha256, what)
+
+
+def evidence_before(connection: Connection, host_id: int, run_seq: int) -> bytes | None:
+    """The newest observation of a host by a run before this one, if its content was kept.
+
+    RecordError: it is damaged. One that saw a part of the node only does not count.
+    """
+    row = connection.execute(
+        select(evidence.c.sha256, evidence.c.content)
+        .where(
+            evidence.c.host_id == host_id,
+            evidence.c.run_seq < run_seq,
+            evidence.c.phase.not_in(PARTIAL_PHASES),
+        )
+        .order_by(evidence.c.run_seq.desc(), evidence.c.id.desc())
+        .limit(1)
+    ).first()
+    if row is None or row.content is None:
+        return None
+    return _unpacked(row.content, row.sha256, "earlier evidence")
+
+
+def _unpacked(content: bytes, sha256: str, what: str) -> bytes:
     try:
-        raw = zlib.decompress(row.content)
+        raw = zlib.decompress(content)
     except zlib.error as error:
         raise RecordError(f"The {what} is damaged: {error}.") from error
-    if hashlib.sha256(raw).hexdigest() != row.sha256:
-        raise RecordError(f"The {what} is damaged: its SHA-256 is not {row.sha256}.")
+    if hashlib.sha256(raw).hexdigest() != sha256:
+        raise RecordError(f"The {what} is damaged: its SHA-256 is not {sha256}.")
     return raw
 
 

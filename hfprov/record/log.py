@@ -14,7 +14,7 @@ from hfprov.record import hosts, ownership, proofs
 from hfprov.record.database import Database
 from hfprov.record.errors import HostIdentityError
 from hfprov.record.events import add_event
-from hfprov.record.evidence import Packed
+from hfprov.record.evidence import Packed, evidence_before
 from hfprov.record.identity import Identity
 from hfprov.record.model import (
     Acquired,
@@ -116,6 +116,11 @@ class RunLog:
             self._add_judgement(connection, host_id, phase, set_id, reason=reason)
             self._set_state(connection, host_id, state, reason)
         self._sets.remember(digest, set_id)
+
+    def earlier_evidence(self, host: str) -> bytes | None:
+        """The observation of a host by the newest run before this one; None: there is none."""
+        with self._database.read() as connection:
+            return evidence_before(connection, self._host_id(host), self._seq)
 
     # -- progress -------------------------------------------------------------------------------
 

@@ -22,6 +22,10 @@ class RunStatus(StrEnum):
     """Its process is gone without a word; found by a later run."""
 
 
+PARTIAL_PHASES = ("diagnose",)
+"""Phases that look at a part of a node: what they say is not how the node as a whole stands."""
+
+
 class HostState(StrEnum):
     """How far a run came with one host."""
 

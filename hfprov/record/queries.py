@@ -10,6 +10,7 @@ from hfprov.errors import RecordError
 from hfprov.record.database import AnyRow
 from hfprov.record.hosts import id_of
 from hfprov.record.model import (
+    PARTIAL_PHASES,
     HistoryEntry,
     HostState,
     Judged,
@@ -101,7 +102,7 @@ def last_judged(
     """What was judged last of a host: at all, or before a run looked at it."""
     host_id = id_of(connection, name)
     query = select(*JUDGED, run.c.id.label("run_id")).join(verdict_set).join(run)
-    query = query.where(judgement.c.host_id == host_id)
+    query = query.where(judgement.c.host_id == host_id, judgement.c.phase.not_in(PARTIAL_PHASES))
     if before_run is not None:
         query = query.where(_before(connection, host_id, find_run(connection, before_run).seq))
     row = connection.execute(query.order_by(judgement.c.id.desc()).limit(1)).first()
@@ -152,7 +153,11 @@ def fleet_page(
 ) -> Iterator[Judged]:
     """What was judged last of the next hosts by name, from whichever run."""
     newest = judgement.alias()
-    last = select(func.max(newest.c.id)).where(newest.c.host_id == host.c.id).scalar_subquery()
+    last = (
+        select(func.max(newest.c.id))
+        .where(newest.c.host_id == host.c.id, newest.c.phase.not_in(PARTIAL_PHASES))
+        .scalar_subquery()
+    )
     rows = connection.execute(
         select(*JUDGED, run.c.id.label("run_id"), host.c.name)
         .select_from(host)

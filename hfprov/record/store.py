@@ -21,6 +21,8 @@ from sqlalchemy import Connection, insert, select
 
 from hfprov.baseline import Baseline
 from hfprov.record import evidence, hosts, migrate, ownership, proofs, queries
+from hfprov.record.between import Between
+from hfprov.record.between import between as find_between
 from hfprov.record.database import Database
 from hfprov.record.events import add_event
 from hfprov.record.log import RunLog
@@ -35,6 +37,7 @@ from hfprov.record.model import (
     Measurement,
     RunInfo,
     RunStatus,
+    Sighting,
     Since,
     moment,
     stamp,
@@ -211,6 +214,11 @@ class Record:
         """
         with self._database.read() as connection:
             return queries.since(connection, name, check, subject)
+
+    def between(self, name: str, source: str, first: Sighting, second: Sighting) -> Between:
+        """What is recorded of a host from one sighting to a later one; facts of one source."""
+        with self._database.read() as connection:
+            return find_between(connection, name, source, first, second)
 
     def evidence(self, wanted_run: str, name: str, phase: str | None = None) -> bytes:
         """The observation of a host in a run as JSON text, checked against its SHA-256."""

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, func, select
 from hfprov.record.database import AnyRow, AnySelect, Database
 from hfprov.record.events import event_data
 from hfprov.record.model import (
+    PARTIAL_PHASES,
     Change,
     Difference,
     Event,
@@ -177,6 +178,7 @@ class RunView:
         before = (
             select(older.c.set_id)
             .where(older.c.host_id == mine.c.host_id, older.c.id < mine.c.first)
+            .where(older.c.phase.not_in(PARTIAL_PHASES))
             .order_by(older.c.id.desc())
             .limit(1)
             .scalar_subquery()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hfprov.checks.growth import growth
+from hfprov.checks.registry import Facts
 from hfprov.evidence import memory_node, nic_node, pci_devices, rdma_node, system
+from hfprov.judge import judge_facts
 from hfprov.verdict import Outcome, worst
 
 PASS, WARN, FAIL, UNKNOWN = Outcome.PASS, Outcome.WARN, Outcome.FAIL, Outcome.UNKNOWN
@@ -169,3 +171,25 @@ def test_where_nothing_is_counted_there_is_no_finding(machine, later):
     for one in (machine, later):
         one.results = {name: found for name, found in one.results.items() if name in keep}
     assert outcomes(machine, later) == {}
+
+
+def judged(machine, earlier):
+    """The findings of the check as the judge calls it, with what an earlier run saw."""
+    facts = Facts(
+        machine.observation(), machine.baseline(), earlier.observation() if earlier else None
+    )
+    found = [one.finding for one in judge_facts(facts, machine.baseline())
+             if one.check == "growth.counters"]  # fmt: skip
+    assert found
+    return found
+
+
+def test_the_check_compares_with_the_earlier_observation(machine, later):
+    (first,) = judged(machine, None)
+    assert (first.outcome, first.reason) == (
+        Outcome.NOT_APPLICABLE,
+        "The record has no earlier observation of this host.",
+    )
+    assert {one.outcome for one in judged(later, machine)} == {PASS}
+    count(later, link_down_events_phy=3)
+    assert {one.subject for one in judged(later, machine) if one.outcome is WARN} == {NIC}
