@@ -80,7 +80,7 @@ LEVELS = ("safe", "restart", "reboot")
 """How far a repair may go, mildest first."""
 LEFTOVER_WORK = "node.leftover_work"
 _REPAIRABLE = (Outcome.FAIL, Outcome.UNKNOWN)
-_LEVEL_NEEDED = {
+LEVEL_NEEDED = {
     Impact.NONE: "safe",
     Impact.RESTART: "restart",
     Impact.DRAIN: "restart",
@@ -141,7 +141,7 @@ def repair_for(
 
 
 def _why_not(impacts: set[Impact], allowed: str, workloads: Sequence[str] | None) -> str:
-    level = max((_LEVEL_NEEDED[one] for one in impacts), key=LEVELS.index)
+    level = max((LEVEL_NEEDED[one] for one in impacts), key=LEVELS.index)
     if LEVELS.index(level) > LEVELS.index(allowed):
         return f"its repair costs a {level}, and only '{allowed}' is allowed"
     if impacts & {Impact.DRAIN, Impact.REBOOT}:
