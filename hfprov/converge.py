@@ -16,7 +16,7 @@ from hfprov.errors import PlayError
 from hfprov.play import HostResult, PlayOutcome, PlayRequest, PlayStatus, TaskResult, run_play
 from hfprov.record.log import RunLog
 from hfprov.record.model import Change, HostState
-from hfprov.rollout import Budget, repair_for, waves
+from hfprov.rollout import Budget, reboot_needed, repair_for, waves
 from hfprov.sweep import Fleet, HostVerdicts, sweep
 
 PLAYS_AT_ONCE = 4
@@ -57,6 +57,8 @@ class Report:
     """By host: why it is not at its baseline now."""
     busy: set[str] = field(default_factory=set)
     """Those of the failed hosts that another orchestrator is working on."""
+    reboot_needed: dict[str, str] = field(default_factory=dict)
+    """By host: what its roles have set right and only a reboot makes effective. No failure."""
     not_attempted: tuple[str, ...] = ()
     stopped: str = ""
     """Why the rollout stopped early, or ``""``."""
@@ -273,11 +275,15 @@ def _collect_failures(hosts: Sequence[str], todo: Plan, report: Report, log: Run
         if reason:
             report.failed[host] = reason
             log.state(host, HostState.FAILED if view.reachable else HostState.UNREACHABLE, reason)
+        elif waiting := reboot_needed(view.verdicts):
+            report.reboot_needed[host] = waiting
+            log.event("reboot_needed", waiting, host=host)
 
 
 def _still_wrong(view: HostVerdicts, roles: tuple[str, ...]) -> str:
     for verdict in view.verdicts:
-        if repair_for([verdict], roles).roles:
+        # What waits for a reboot only is no failure of the role; see reboot_needed.
+        if not reboot_needed([verdict]) and repair_for([verdict], roles).roles:
             what = f"{verdict.check} {verdict.subject}".strip()
             return f"Still wrong after its role ran: {what}: {verdict.finding.reason}"
     return ""

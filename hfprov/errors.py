@@ -103,6 +103,12 @@ class PlayError(HfprovError):
     exit_code = ExitCode.UNKNOWN
 
 
+class RebootError(HfprovError):
+    """A node could not be drained, rebooted or proven to be the same machine afterwards."""
+
+    exit_code = ExitCode.UNKNOWN
+
+
 class LabError(HfprovError):
     """The practice rack cannot be built, started or stopped."""
 

@@ -20,9 +20,7 @@ from hfprov.record.model import Certificate
 from hfprov.record.store import Record
 from hfprov.rollout import Budget, size_of, waves
 from hfprov.sweep import Fleet, HostVerdicts, sweep
-from hfprov.verdict import Outcome
-
-GOOD_ENOUGH = (Outcome.PASS, Outcome.WARN)
+from hfprov.verdict import GOOD_ENOUGH, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ def look(
 ) -> dict[str, HostVerdicts]:
     """Observe and judge every host; what is no longer good loses its certificates."""
     views = sweep(fleet, log, phase=phase, on_host=progress.on_host)
-    _revoke_bad(record, views, log)
+    revoke_bad(record, views, log)
     return views
 
 
@@ -103,7 +101,7 @@ def bring_to_baseline(
     budget = Budget(size_of(policy.budget, len(todo.roles)))
     report = converge(fleet, todo, tools, log, budget=budget, progress=progress)
     views = {host: report.after.get(host, view) for host, view in before.items()}
-    _revoke_bad(record, report.after, log)
+    revoke_bad(record, report.after, log)
     return Operation(log.id, views, _with_failures(views, report), todo, report)
 
 
@@ -126,7 +124,7 @@ def _with_failures(views: Mapping[str, HostVerdicts], report: Report) -> ExitCod
     return ExitCode.BAD if code is ExitCode.GOOD and failed else code
 
 
-def _revoke_bad(record: Record, views: Mapping[str, HostVerdicts], log: RunLog) -> None:
+def revoke_bad(record: Record, views: Mapping[str, HostVerdicts], log: RunLog) -> None:
     now = datetime.now(UTC)
     valid: dict[str, list[Certificate]] = {}
     for issued in record.certificates(valid_at=now):

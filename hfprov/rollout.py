@@ -140,6 +140,19 @@ def repair_for(
     return Repair(tuple(chosen), withheld)
 
 
+def reboot_needed(verdicts: Sequence[Verdict]) -> str:
+    """What is set right already and waits only for a reboot, in one sentence; ``""`` for nothing.
+
+    Only failures count: a reboot is no way to find out what could not be judged.
+    """
+    for verdict in verdicts:
+        check = find_check(verdict.check)
+        if check and check.impact is Impact.REBOOT and verdict.outcome is Outcome.FAIL:
+            what = f"{verdict.check} {verdict.subject}".strip()
+            return f"{what}: {verdict.finding.reason or verdict.finding.observed}"
+    return ""
+
+
 def _why_not(impacts: set[Impact], allowed: str, workloads: Sequence[str] | None) -> str:
     level = max((LEVEL_NEEDED[one] for one in impacts), key=LEVELS.index)
     if LEVELS.index(level) > LEVELS.index(allowed):

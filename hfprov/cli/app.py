@@ -10,7 +10,7 @@ from types import FrameType
 
 import typer
 
-from hfprov.cli import diagnose, lab, nodes, records, reference, reports, streams
+from hfprov.cli import diagnose, lab, nodes, reboot, records, reference, reports, streams
 from hfprov.errors import ExitCode, HfprovError
 
 # Typer carries a click of its own; its common base of usage errors is reached through this class.
@@ -25,6 +25,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 nodes.register(app)
+reboot.register(app)
 diagnose.register(app)
 records.register(app)
 reports.register(app)

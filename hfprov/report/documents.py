@@ -105,6 +105,7 @@ def operation_document(command: str, done: Operation) -> Document:
         document["schema"] = "hfprov.converge/1"
         document["plan"] = plan_document(done.plan)
         document["failed"] = dict(done.report.failed)
+        document["reboot_needed"] = dict(done.report.reboot_needed)
         document["not_attempted"] = list(done.report.not_attempted)
         document["stopped"] = done.report.stopped
     return document

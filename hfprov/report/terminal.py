@@ -73,6 +73,14 @@ def print_views(views: Mapping[str, HostVerdicts], *, verbose: bool = False) -> 
         for verdict in _worst_first(view.verdicts):
             if verbose or verdict.outcome in _WORTH_SHOWING:
                 out.print(verdict_line(verdict))
+    print_odd(views)
+    counts = summary(views.values())
+    out.print(Text("  ".join(f"{name}: {number}" for name, number in counts.items())))
+
+
+def print_odd(views: Mapping[str, HostVerdicts]) -> None:
+    """What differs from its kind across hosts: one firmware that all others have otherwise."""
+    out = console()
     found = compare(views)
     for odd in found.odd:
         what = f"{odd.kind} {odd.device}".strip()
@@ -87,8 +95,6 @@ def print_views(views: Mapping[str, HostVerdicts], *, verbose: bool = False) -> 
         )
     for what in found.divided:
         out.print(Text(f"The hosts are divided over {one_line(what)}.", style="yellow"))
-    counts = summary(views.values())
-    out.print(Text("  ".join(f"{name}: {number}" for name, number in counts.items())))
 
 
 def verdict_line(verdict: Verdict) -> Text:
@@ -130,6 +136,10 @@ def print_report(report: Report) -> None:
     out = console(sys.stderr)
     for host, reason in report.failed.items():
         out.print(Text(f"{host} failed: {one_line(reason)}", style="red"))
+    for host, reason in report.reboot_needed.items():
+        out.print(Text(f"{host} needs a reboot: {one_line(reason)}", style="yellow"))
+    if report.reboot_needed:
+        out.print(Text("Reboot them with 'hfprov reboot', drained.", style="yellow"))
     if report.stopped:
         out.print(Text(f"The rollout stopped. {one_line(report.stopped)}", style="red"))
     if report.not_attempted:

@@ -22,17 +22,23 @@ from hfprov.cli import lab
 from hfprov.cli.app import app
 from hfprov.converge import Plan, Report
 from hfprov.errors import ExitCode
+from hfprov.evidence.system import Kernel
 from hfprov.fleet_checks import Sample, odd_ones
 from hfprov.judge import reads_for
 from hfprov.lab.rack import NodeStatus, RackStatus
 from hfprov.lab.state import NetworkStack
 from hfprov.operate import Operation
+from hfprov.reboot.boot import Boot
+from hfprov.reboot.fleet import Rebooted
+from hfprov.reboot.plan import RebootPlan
+from hfprov.reboot.wave import RebootReport
 from hfprov.record.identity import Identity
 from hfprov.record.model import Change, HostState, RunStatus
 from hfprov.record.store import Record
 from hfprov.rejudge import evidence_document
 from hfprov.report import documents
 from hfprov.report.golden import golden_table
+from hfprov.report.reboots import reboot_document
 from hfprov.sweep import HostVerdicts
 from hfprov.verdict import (
     Impact,
@@ -167,7 +173,15 @@ def every_document(record, run, lab_json):
         ]
     ).document()
     yield parsed()
+    yield reboot_document(rebooted())
     yield lab_json
+
+
+def rebooted():
+    boot = Boot(Kernel("6.1.0-1", "a" * 36, "quiet"), "running", {"CPUs": 2}, 1.0, {})
+    plan = RebootPlan({"n1": "It was asked for."}, (("n1",),), ("n2",), {"n3": "It is at work."})
+    report = RebootReport({"n1": (boot, boot)}, {}, {"n1": "The same boot."}, {"n1": "It failed."})
+    return Rebooted("r1", plan, report, views(), ExitCode.UNKNOWN)
 
 
 def parsed():
