@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from hfprov.baseline import Baseline
+from hfprov.certificate.configuration import Configuration, configuration_of
+from hfprov.certificate.waivers import NO_WAIVERS, Waivers
 from hfprov.checks.registry import Facts
 from hfprov.declare.connection import Connection
 from hfprov.errors import NoEvidenceError, NotUnderstoodError, RecordError, RemoteError
@@ -38,6 +40,8 @@ class Fleet:
     connections: Mapping[str, Connection]
     at_once: int = AT_ONCE
     deadline: float = HOST_DEADLINE
+    waivers: Waivers = NO_WAIVERS
+    """Who answers for which findings; shown beside them."""
 
     def only(self, hosts: Iterable[str]) -> Fleet:
         """The same fleet, of these hosts only."""
@@ -65,6 +69,8 @@ class HostVerdicts:
     """Containers and jobs at work; None when that is not known."""
     samples: tuple[Sample, ...] = ()
     """What is compared across hosts: kernel, drivers, firmware."""
+    configuration: Configuration | None = None
+    """What the machine consists of and runs; None when it was not observed for that."""
 
     @property
     def outcome(self) -> Outcome:
@@ -92,29 +98,30 @@ def sweep(
     views: dict[str, HostVerdicts] = {}
     answers = observe_many(reads, fleet.connections, at_once=fleet.at_once, deadline=fleet.deadline)
     for answer in answers:
-        view = _view(fleet.baselines[answer.host], answer, log, phase, state)
+        view = _view(fleet, answer, log, phase, state)
         views[answer.host] = view
         on_host(view)
     return {host: views[host] for host in fleet.baselines}
 
 
-def _view(
-    baseline: Baseline, answer: Answer, log: RunLog, phase: str, state: HostState
-) -> HostVerdicts:
+def _view(fleet: Fleet, answer: Answer, log: RunLog, phase: str, state: HostState) -> HostVerdicts:
     host = answer.host
+    baseline = fleet.baselines[host]
     if answer.observation is None:
-        verdicts = unreachable(baseline, answer.error)
+        verdicts = fleet.waivers.annotate(host, unreachable(baseline, answer.error))
         log.not_observed(host, phase, answer.error, verdicts)
         return HostVerdicts(
             host, tuple(verdicts), reachable=False, reason=answer.error, hint=answer.hint
         )
     facts = Facts(answer.observation, baseline, _earlier(host, log))
-    verdicts = judge_facts(facts, baseline)
+    verdicts = fleet.waivers.annotate(host, judge_facts(facts, baseline))
     identity = known(facts, IDENTITY)
     samples = host_samples(host, facts)
     kept = {SOFTWARE: software(samples, facts)}
     try:
-        log.observed(host, phase, answer.raw, verdicts, identity=identity, facts=kept, state=state)
+        digest = log.observed(
+            host, phase, answer.raw, verdicts, identity=identity, facts=kept, state=state
+        )
     except HostIdentityError as error:
         # Two names for one machine: what was seen may be recorded for neither of them.
         verdicts = [Verdict(one.check, unknown(reason=error.message)) for one in verdicts]
@@ -127,10 +134,11 @@ def _view(
         host,
         tuple(verdicts),
         reachable=True,
-        evidence_sha256=answer.digest,
+        evidence_sha256=digest,
         identity=identity,
         workloads=None if processes is None else processes.workloads,
         samples=samples,
+        configuration=configuration_of(facts),
     )
 
 

@@ -74,8 +74,10 @@ class RunLog:
         identity: Identity | None = None,
         facts: Mapping[str, Any] | None = None,
         state: HostState = HostState.OBSERVED,
-    ) -> None:
+    ) -> str:
         """Store what was seen of a host and how it was judged, in one transaction.
+
+        Returns the SHA-256 of the evidence as it is kept, redacted.
 
         ``raw`` is the observation's JSON text as bytes (not compressed), kept as evidence;
         ``facts`` are JSON-like values by source name; ``state`` is what the host then is (after
@@ -97,6 +99,7 @@ class RunLog:
             self.event("identity_refused", error.message, host=host, data=data)
             raise
         self._sets.remember(digest, set_id)
+        return seen.sha256
 
     def not_observed(
         self,
