@@ -10,7 +10,7 @@ from types import FrameType
 
 import typer
 
-from hfprov.cli import diagnose, lab, nodes, reboot, records, reference, reports, streams
+from hfprov.cli import diagnose, lab, nodes, path_mtu, reboot, records, reference, reports, streams
 from hfprov.errors import ExitCode, HfprovError
 
 # Typer carries a click of its own; its common base of usage errors is reached through this class.
@@ -26,6 +26,7 @@ app = typer.Typer(
 )
 nodes.register(app)
 reboot.register(app)
+path_mtu.register(app)
 diagnose.register(app)
 records.register(app)
 reports.register(app)

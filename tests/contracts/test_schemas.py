@@ -25,9 +25,14 @@ from hfprov.errors import ExitCode
 from hfprov.evidence.system import Kernel
 from hfprov.fleet_checks import Sample, odd_ones
 from hfprov.judge import reads_for
-from hfprov.lab.rack import NodeStatus, RackStatus
+from hfprov.lab.rack_status import NodeStatus, RackStatus
 from hfprov.lab.state import NetworkStack
 from hfprov.operate import Operation
+from hfprov.path_mtu.endpoints import Endpoint, Rail
+from hfprov.path_mtu.endpoints import Path as NetworkPath
+from hfprov.path_mtu.explain import explain
+from hfprov.path_mtu.run import PathMtu, RailResult
+from hfprov.path_mtu.trial import Trial
 from hfprov.reboot.boot import Boot
 from hfprov.reboot.fleet import Rebooted
 from hfprov.reboot.plan import RebootPlan
@@ -38,6 +43,7 @@ from hfprov.record.store import Record
 from hfprov.rejudge import evidence_document
 from hfprov.report import documents
 from hfprov.report.golden import golden_table
+from hfprov.report.paths import path_mtu_document
 from hfprov.report.reboots import reboot_document
 from hfprov.sweep import HostVerdicts
 from hfprov.verdict import (
@@ -174,6 +180,7 @@ def every_document(record, run, lab_json):
     ).document()
     yield parsed()
     yield reboot_document(rebooted())
+    yield path_mtu_document(paths_found())
     yield lab_json
 
 
@@ -182,6 +189,16 @@ def rebooted():
     plan = RebootPlan({"n1": "It was asked for."}, (("n1",),), ("n2",), {"n3": "It is at work."})
     report = RebootReport({"n1": (boot, boot)}, {}, {"n1": "The same boot."}, {"n1": "It failed."})
     return Rebooted("r1", plan, report, views(), ExitCode.UNKNOWN)
+
+
+def paths_found():
+    ends = [Endpoint(name, "eth1", "10.0.0.1", "10.0.0.0/24", 9000, 1500) for name in ("n1", "n2")]
+    trials = (
+        Trial(NetworkPath(*ends), 9000, passed=False, reason="Nothing came back."),
+        Trial(NetworkPath(*reversed(ends)), 9000, None, "It is not known."),
+    )
+    result = RailResult(Rail("10.0.0.0/24", tuple(ends)), trials, explain({("n1", "n2"): False}))
+    return PathMtu("r1", (result,), {"n3": "No route."}, ExitCode.UNKNOWN)
 
 
 def parsed():

@@ -116,7 +116,7 @@ class Site:
         return self.hfprov("show", wanted, "--json").document
 
 
-NEEDS_INVENTORY = ("provision", "drift", "certify")
+NEEDS_INVENTORY = ("provision", "drift", "certify", "path-mtu", "reboot")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,61 @@
+"""``hfprov path-mtu``: whether the network between nodes carries what their interfaces promise."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hfprov.cli.options import (
+    AskBecomeOption,
+    AtOnceOption,
+    DbOption,
+    DeadlineOption,
+    InventoryOption,
+    JsonOption,
+    LimitOption,
+    VaultOption,
+    command_line,
+    open_record,
+    open_site,
+    selection,
+)
+
+
+def register(app: typer.Typer) -> None:
+    app.command("path-mtu")(path_mtu)
+
+
+def path_mtu(
+    inventory: InventoryOption = None,
+    limit: LimitOption = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show every path.")] = False,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    vault_password_file: VaultOption = None,
+    ask_become_pass: AskBecomeOption = False,
+    at_once: AtOnceOption = 64,
+    deadline: DeadlineOption = 90.0,
+) -> int:
+    """Send unfragmented packets between data interfaces, both ways, and name what stops them."""
+    from hfprov.path_mtu.run import path_mtu as test_paths
+    from hfprov.report.paths import path_mtu_document, print_path_mtu
+    from hfprov.report.terminal import print_json
+
+    chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
+    site = open_site(chosen, at_once=at_once, deadline=deadline)
+    with (
+        open_record(db) as record,
+        record.start_run(
+            "path-mtu", command_line(), site.fleet.baselines, secrets=site.secrets
+        ) as log,
+    ):
+        found = test_paths(
+            site.fleet, log, lambda text: None if as_json else typer.echo(text, err=True)
+        )
+        log.finish(int(found.code))
+    if as_json:
+        print_json(path_mtu_document(found))
+    else:
+        print_path_mtu(found, verbose=verbose)
+    return int(found.code)
