@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hfprov.evidence.ip_link import Interface, Interfaces
-from hfprov.pairs import covering_rounds, rounds
+from hfprov.pairs.schedule import covering_rounds, rounds
 
 WHOLE_RACK = 64
 """Up to so many hosts of a rail every pair is tested."""

@@ -12,8 +12,8 @@ from hfprov.errors import ExitCode, NoEvidenceError, NotUnderstoodError
 from hfprov.evidence import ip_link
 from hfprov.evidence.ip_link import Interfaces
 from hfprov.observe import Answer, observe_many
+from hfprov.pairs.explain import Cause, explain
 from hfprov.path_mtu.endpoints import Endpoint, Path, Rail, endpoints, paths, rails
-from hfprov.path_mtu.explain import Cause, explain
 from hfprov.path_mtu.trial import SMALLER, Trial, ping_read, trial_of
 from hfprov.reading import Read, command
 from hfprov.record.log import RunLog

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
-from hfprov.path_mtu.explain import Cause, Kind
+from hfprov.pairs.explain import Cause, Kind
 from hfprov.path_mtu.run import PathMtu, RailResult
 from hfprov.path_mtu.trial import Trial
 from hfprov.report.inert import one_line

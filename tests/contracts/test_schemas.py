@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +17,12 @@ from hfprov import probe
 from hfprov.baseline import Baseline, Value
 from hfprov.catalogue.explanations import explanations
 from hfprov.catalogue.profiles import Profile
-from hfprov.certify import Basis, Blocker, blockers, certificate
+from hfprov.certificate import gate, index, signing
+from hfprov.certificate.blocking import Case, blockers, unreachable
+from hfprov.certificate.document import Issuer, certificate, group_certificate
+from hfprov.certificate.issue import Certified, GroupResult, Signed
+from hfprov.certificate.uniformity import odd_hosts
+from hfprov.certificate.verification import Verification
 from hfprov.checks.registry import all_checks
 from hfprov.cli import lab
 from hfprov.cli.app import app
@@ -25,12 +31,12 @@ from hfprov.errors import ExitCode
 from hfprov.evidence.system import Kernel
 from hfprov.fleet_checks import Sample, odd_ones
 from hfprov.judge import reads_for
-from hfprov.lab.rack_status import NodeStatus, RackStatus
+from hfprov.lab.rack import NodeStatus, RackStatus
 from hfprov.lab.state import NetworkStack
 from hfprov.operate import Operation
+from hfprov.pairs.explain import explain
 from hfprov.path_mtu.endpoints import Endpoint, Rail
 from hfprov.path_mtu.endpoints import Path as NetworkPath
-from hfprov.path_mtu.explain import explain
 from hfprov.path_mtu.run import PathMtu, RailResult
 from hfprov.path_mtu.trial import Trial
 from hfprov.reboot.boot import Boot
@@ -38,9 +44,16 @@ from hfprov.reboot.fleet import Rebooted
 from hfprov.reboot.plan import RebootPlan
 from hfprov.reboot.wave import RebootReport
 from hfprov.record.identity import Identity
-from hfprov.record.model import Change, HostState, RunStatus
+from hfprov.record.model import (
+    Certificate,
+    Change,
+    GroupCertificate,
+    HostState,
+    RunStatus,
+)
 from hfprov.record.store import Record
 from hfprov.rejudge import evidence_document
+from hfprov.report import certified as certified_report
 from hfprov.report import documents
 from hfprov.report.golden import golden_table
 from hfprov.report.paths import path_mtu_document
@@ -141,31 +154,74 @@ def views():
 
 def issued():
     some = tuple(one for one in VERDICTS if one.outcome in {Outcome.PASS, Outcome.WARN})
-    basis = Basis("r1", BASELINE, IDENTITY, "ab" * 32, some)
+    case = Case("r1", BASELINE, IDENTITY, "ab" * 32, datetime.now(UTC), some)
     profile = Profile(title="t", require=("node.*",), validity_hours=2)
-    return certificate(basis, "quick", profile, datetime.now(UTC))
+    return certificate(case, ("quick", profile), ISSUER, datetime.now(UTC))
+
+
+ISSUER = Issuer("0.1", "controller", "hfprov@controller")
+
+
+def indexed(record):
+    """The index of a certificate and a group, and what the gate says by it."""
+    document = issued()
+    text = json.dumps(document)
+    stamps = {name: datetime.fromisoformat(document[name]) for name in ("issued_at", "expires_at")}
+    group = group_certificate("rack", "quick", [document], ISSUER, datetime.now(UTC))
+    with record.start_run("certify", ["hfprov", "certify"], {"n1": BASELINE}) as log:
+        log.certified(
+            Certificate(
+                id=document["id"], host="n1", profile="quick", baseline_digest=BASELINE.digest,
+                document=text, signature="s", **stamps,
+            )
+        )  # fmt: skip
+        log.certified_group(
+            GroupCertificate(group["id"], "rack", "quick", *stamps.values(), json.dumps(group), "s")
+        )
+        log.finish(0)
+    home = Path(record.where).with_suffix(".certificates")
+    signing.ensure_key(home / "signing_key", home / "allowed_signers")
+    index.write_index(record, home / "signing_key")
+    index.revoke_in_index(record.where, {document["id"]: "It drifted."})
+    envelope = json.loads((home / "index.json").read_text("utf-8"))
+    yield envelope
+    body = {**schema("hfprov.index/1")["$defs"]["body"], "$defs": schema("hfprov.index/1")["$defs"]}
+    jsonschema.validate(json.loads(envelope["body"]), body)
+    answers = [gate.Answer("n1", allowed=False, reason="it was revoked", certificate="ab")]
+    yield {"schema": gate.SCHEMA, "exit_code": 1, "nodes": [one._asdict() for one in answers]}
 
 
 def every_document(record, run, lab_json):
     plan = Plan({"n1": ROLES}, (("n1",),), ("n2",), {"n1": {"mtu.live": "It disturbs work."}})
     report = Report(failed={"n1": "It failed."}, not_attempted=["n3"], stopped="Too many failed.")
     done = Operation("r1", views(), ExitCode.BAD, plan, report)
-    stand = blockers(VERDICTS, Profile(title="t", require=("*", "other.*"), validity_hours=2))
-    lost = Blocker("reachable", "", "unknown", "No route.", "Make it reachable.")
-    certified = Operation(
+    case = Case("r1", BASELINE, IDENTITY, "ab" * 32, datetime.now(UTC), VERDICTS)
+    wanted = Profile(title="t", require=("*", "other.*"), validity_hours=2)
+    stand = blockers(case, wanted, datetime.now(UTC))
+    lost = unreachable("No route.", "Make it reachable.")
+    group = group_certificate("rack", "quick", [issued()], ISSUER, datetime.now(UTC))
+    odd = odd_hosts([Sample("n1", "host", {"kernel": "6.1"}), Sample("n2", "host", {})])
+    certified = Certified(
         "r1",
         views(),
         ExitCode.BAD,
-        blockers={"n1": stand, "n2": [lost]},
-        certificates={"n3": issued()},
+        {"n1": stand, "n2": [lost]},
+        {"n3": Signed(issued(), "text", "signature")},
+        GroupResult("rack", Signed(group, "text", "signature"), odd, ("n1",)),
     )
     text = explanations()
     yield documents.sweep_document("drift", "r1", views(), ExitCode.BAD)
     yield documents.sweep_document("drift", "r1", {}, ExitCode.NOTHING)
     yield documents.operation_document("drift", Operation("r1", views(), ExitCode.UNKNOWN))
     yield documents.operation_document("provision", done)
-    yield documents.certify_document(certified)
+    yield certified_report.certify_document(certified)
+    yield certified_report.certify_document(replace(certified, group=GroupResult("", None, (), ())))
     yield issued()
+    yield group
+    yield from indexed(record)
+    yield certified_report.certificates_document(record.certificates(), datetime.now(UTC))
+    yield certified_report.verification_document(Verification("f", "", None, ["It expired."]))
+    yield certified_report.verification_document(Verification("f", "me", issued(), []))
     yield documents.baseline_document(BASELINE, golden_table(BASELINE))
     yield from (documents.explanation_document(one, text[one.id]) for one in all_checks())
     yield documents.runs_document(record.runs())

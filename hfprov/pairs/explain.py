@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hfprov.pairs import Pair
+from hfprov.pairs.schedule import Pair
 
 
 class Kind(StrEnum):

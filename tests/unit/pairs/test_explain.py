@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hfprov.pairs import covering_rounds
-from hfprov.path_mtu.explain import Cause, Kind, explain
+from hfprov.pairs.explain import Cause, Kind, explain
+from hfprov.pairs.schedule import covering_rounds
 
 RACK = tuple(f"n{number}" for number in range(8))
 

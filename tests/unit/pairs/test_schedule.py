@@ -8,7 +8,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hfprov.pairs import covering_rounds, rounds
+from hfprov.pairs.schedule import covering_rounds, rounds
 
 
 def names(count):
