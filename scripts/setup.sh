@@ -3,6 +3,7 @@
 # at any time: when nothing has changed it does nothing.
 #
 #   SETUP_LAB=0   leave out what only practice racks need
+#   SETUP_LAB=2   racks of virtual machines as well (QEMU)
 #   CI=true       never ask for a password
 set -eu
 cd "$(dirname "$0")/.."
@@ -20,7 +21,12 @@ say() { printf 'setup: %s\n' "$*" >&2; }
 
 # A setup with what practice racks need is good for a run that needs less, not the other way round.
 stamp=.venv/.hfprov-setup-$SETUP_LAB
-full_stamp=.venv/.hfprov-setup-1
+
+stamps_that_will_do() {
+    for level in 0 1 2; do
+        [ "$level" -lt "$SETUP_LAB" ] || echo ".venv/.hfprov-setup-$level"
+    done
+}
 
 inputs() { cat uv.lock pyproject.toml scripts/setup.sh | sha256sum; }
 
@@ -41,6 +47,7 @@ wanted_packages() {
         python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
     fi
     [ "$SETUP_LAB" = 0 ] || echo systemd-container mmdebstrap iproute2
+    [ "$SETUP_LAB" != 2 ] || echo qemu-system-x86 qemu-utils fdisk e2fsprogs
 }
 
 missing_packages() {
@@ -94,7 +101,7 @@ find_uv() {
 
 if [ -x .venv/bin/hfprov ]; then
     now=$(inputs)
-    for done_by in "$stamp" "$full_stamp"; do
+    for done_by in $(stamps_that_will_do); do
         if [ -f "$done_by" ] && [ "$now" = "$(cat "$done_by")" ]; then
             exit 0
         fi

@@ -6,6 +6,7 @@
 #   sh scripts/test.sh check    linters and types only
 #   sh scripts/test.sh unit     without practice nodes
 #   sh scripts/test.sh lab      practice nodes only
+#   sh scripts/test.sh vm       virtual machines only; with HFPROV_TEST_VM=1 they are a tier as well
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
@@ -64,7 +65,13 @@ wants() { [ "$only" = all ] || [ "$only" = "$1" ]; }
 
 has_tests() { [ -n "$(find "$1" -name 'test_*.py' 2>/dev/null | head -n 1)" ]; }
 
-SETUP_LAB=$(case $only in check | unit) echo 0 ;; *) echo "${SETUP_LAB:-1}" ;; esac)
+[ "$only" != vm ] || HFPROV_TEST_VM=1
+HFPROV_TEST_VM=${HFPROV_TEST_VM:-0}
+SETUP_LAB=$(case $only-$HFPROV_TEST_VM in
+    check-* | unit-*) echo 0 ;;
+    all-1 | vm-*) echo "${SETUP_LAB:-2}" ;;
+    *) echo "${SETUP_LAB:-1}" ;;
+esac)
 export SETUP_LAB
 sh scripts/setup.sh || exit $?
 PATH=$bin:$PATH
@@ -94,12 +101,13 @@ if wants unit; then
     done
 fi
 
+if [ "$(id -u)" = 0 ]; then
+    as_root=
+else
+    as_root="sudo -n --preserve-env=PATH,HFPROV_LAB_DIR,HFPROV_LAB_ACCEL"
+fi
+
 if wants lab; then
-    if [ "$(id -u)" = 0 ]; then
-        as_root=
-    else
-        as_root="sudo -n --preserve-env=PATH,HFPROV_LAB_DIR"
-    fi
     # shellcheck disable=SC2086 # words of a command
     if reason=$($as_root "$bin/python" -m hfprov.lab check 2>&1); then
         tier lab $as_root "$bin/pytest" -q -m lab tests/lab tests/contracts tests/unit
@@ -111,6 +119,18 @@ if wants lab; then
     else
         leave_out lab "$(echo "$reason" | head -n 2 | tr '\n' ' ')"
         leave_out molecule "needs practice nodes, as above"
+    fi
+fi
+
+if wants vm; then
+    # shellcheck disable=SC2086 # words of a command
+    if [ "$HFPROV_TEST_VM" != 1 ]; then
+        leave_out vm "takes minutes with KVM and most of an hour without: HFPROV_TEST_VM=1"
+    elif reason=$($as_root "$bin/python" -m hfprov.lab check --engine vm 2>&1); then
+        # Virtual machines take all processors there are: one test at a time, nothing beside them.
+        tier vm $as_root "$bin/pytest" -q -n 0 -m vm tests/vm
+    else
+        leave_out vm "$(echo "$reason" | head -n 2 | tr '\n' ' ')"
     fi
 fi
 

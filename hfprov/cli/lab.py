@@ -33,7 +33,7 @@ def _rack(directory: Path | None) -> Rack:
 @app.command()
 def up(
     nodes: Annotated[int, typer.Option("--nodes", "-n", min=1, max=40)] = 3,
-    engine: Annotated[str, typer.Option("--engine", help="auto or container.")] = "auto",
+    engine: Annotated[str, typer.Option("--engine", help="auto, container or vm.")] = "auto",
     suite: Annotated[
         str, typer.Option("--suite", help="Debian release of the nodes.")
     ] = "bookworm",
@@ -93,7 +93,7 @@ def break_(
 
 
 def _show(found: object, *, as_json: bool) -> int:
-    from hfprov.lab.rack import RackStatus
+    from hfprov.lab.rack_status import RackStatus
     from hfprov.report.terminal import print_json, print_table
 
     assert isinstance(found, RackStatus)  # noqa: S101 - for the type checker

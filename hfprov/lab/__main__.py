@@ -12,9 +12,9 @@ from dataclasses import asdict
 
 from hfprov.errors import ExitCode, LabError
 from hfprov.lab.faults import faults
-from hfprov.lab.host import require_kernel, require_root, require_tools
 from hfprov.lab.image import SUITES
-from hfprov.lab.rack import DEFAULT_NETWORK, ENGINES, Rack, RackStatus
+from hfprov.lab.rack import DEFAULT_NETWORK, ENGINES, Rack
+from hfprov.lab.rack_status import RackStatus
 from hfprov.lab.state import network_stacks
 
 
@@ -36,9 +36,7 @@ def _run(options: argparse.Namespace) -> int:
     rack = Rack(options.dir, say=lambda text: print(text, file=sys.stderr, flush=True))
     match options.command:
         case "check":
-            require_root()
-            require_tools()
-            require_kernel()
+            rack.check(options.engine)
         case "up":
             stacks = network_stacks(options.network)
             status = rack.up(
@@ -86,7 +84,8 @@ def _parser() -> argparse.ArgumentParser:
     def command(name: str, text: str) -> argparse.ArgumentParser:
         return commands.add_parser(name, help=text, description=text, parents=[common])
 
-    command("check", "Say whether this machine can run a practice rack.")
+    check = command("check", "Say whether this machine can run a practice rack.")
+    check.add_argument("--engine", choices=ENGINES, default="auto")
     up = command("up", "Bring up a rack, or what is missing of it.")
     up.add_argument("--nodes", type=int, default=3)
     up.add_argument("--engine", choices=ENGINES, default="auto")

@@ -81,6 +81,7 @@ def write_inventory(state: RackState, paths: RackPaths) -> None:
         write_atomically(variables, _yaml(_HEADER + _ABOUT, _group_vars(state, paths)))
 
 
+_CONTAINER_VARIABLES: dict[str, str | int] = {"time_sync_control_clock": False}
 _ABOUT = """# Yours to change: it is written once per rack. eth0 is management, eth1 is data.
 # Containers share the machine's clock, so chronyd must not control it (time_sync_control_clock).
 # Limits are set here only where root may not raise them (no CAP_SYS_RESOURCE): to the most that
@@ -125,8 +126,8 @@ def _group_vars(state: RackState, paths: RackPaths) -> dict[str, object]:
         "node_sku": "none",
         "jumbo_mtu_interfaces": ["eth1"],
         "time_sync_servers": [state.time_server_address],
-        "time_sync_control_clock": False,
-        **attainable_limits(),
+        # A virtual machine has a clock and limits of its own.
+        **({} if state.engine == "vm" else _CONTAINER_VARIABLES | attainable_limits()),
     }
 
 

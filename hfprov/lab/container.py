@@ -12,15 +12,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 from hfprov.errors import LabError
-from hfprov.lab import network
+from hfprov.lab import control_groups, network
 from hfprov.lab.engine import NodeFile
 from hfprov.lab.host import (
-    cgroup2_root,
-    cgroup_roots,
+    MIB,
+    Room,
     mountpoints_below,
     require_kernel,
     require_tools,
@@ -37,13 +36,16 @@ _NODE_ENVIRONMENT = [
     "LANG=C.UTF-8",
     "DEBIAN_FRONTEND=noninteractive",
 ]
-_DISCARD_DEADLINE = 30.0
 
 
 class ContainerEngine:
     """Implements :class:`~hfprov.lab.engine.Engine`."""
 
     name = "container"
+    # An idle node takes 14-20 MiB of memory and 8 MiB of disk; converging nodes and the packages
+    # that roles install come on top.
+    room = Room(memory=60 * MIB, disk=120 * MIB, image_disk=1500 * MIB)
+    ready_deadline = 60.0
 
     def __init__(self, lab: Path, paths: RackPaths) -> None:
         if set(":,\\") & set(f"{lab}{paths.directory}"):
@@ -130,13 +132,13 @@ class ContainerEngine:
         # The keeper first, or it would start the node again. A node that is thrown away needs no
         # orderly shutdown, and its init takes every process of the node with it.
         for group in (*own, *groups):
-            _end(group)
+            control_groups.end(group)
         self._delete_disk(self._paths.node(node))
         _remove_traces(_machine(state, node))
 
     def discard_rack(self, rack_id: str) -> None:
-        for root in cgroup_roots():
-            _end(root / network.namespace(rack_id))
+        for group in control_groups.rack_groups(rack_id):
+            control_groups.end(group)
         if self._paths.nodes.is_dir():
             for home in self._paths.nodes.iterdir():
                 self._delete_disk(home)
@@ -225,31 +227,22 @@ def _fill(root: Path, files: dict[str, NodeFile]) -> None:
 
 def _groups(state: RackState, node: NodeSpec) -> tuple[list[Path], list[Path]]:
     """Control groups of the keeper and of the node itself, one per hierarchy, cgroup2 first."""
-    parents = [root / network.namespace(state.rack_id) for root in cgroup_roots()]
     return (
-        [parent / f"{node.name}.keeper" for parent in parents],
-        [parent / node.name for parent in parents],
+        control_groups.node_groups(state.rack_id, f"{node.name}.keeper"),
+        control_groups.node_groups(state.rack_id, node.name),
     )
 
 
 def _init_process(state: RackState, node: NodeSpec) -> int | None:
     """The node's process 1, seen from here: the process that is number 1 in its innermost space."""
-    root = cgroup2_root()
-    if root is None:
+    group = control_groups.node_group(state.rack_id, node.name)
+    if group is None:
         return None
-    group = root / network.namespace(state.rack_id) / node.name
     for procs in (group / "payload/init.scope", group / "payload", group):
-        for pid in _processes(procs):
+        for pid in control_groups.processes(procs):
             if _innermost_pid(pid) == 1:
                 return pid
     return None
-
-
-def _processes(group: Path) -> list[int]:
-    try:
-        return [int(pid) for pid in (group / "cgroup.procs").read_text(encoding="ascii").split()]
-    except OSError:
-        return []
 
 
 def _innermost_pid(pid: int) -> int | None:
@@ -262,24 +255,3 @@ def _innermost_pid(pid: int) -> int | None:
             numbers = line.split()[1:]
             return int(numbers[-1]) if len(numbers) > 1 else None
     return None
-
-
-def _end(group: Path) -> None:
-    """Kill every process at and below a control group and delete it.
-
-    Raises :class:`LabError` when it does not become empty.
-    """
-    kill = group / "cgroup.kill"
-    if kill.exists():
-        kill.write_text("1", encoding="ascii")
-    deadline = time.monotonic() + _DISCARD_DEADLINE
-    while group.exists():
-        try:
-            for directory, _, _ in os.walk(group, topdown=False):
-                os.rmdir(directory)  # noqa: PTH106 - os.walk goes bottom-up, Path.walk is 3.12
-        except FileNotFoundError:
-            continue  # the node's own systemd removes its groups as well
-        except OSError as error:
-            if time.monotonic() > deadline:
-                raise LabError(f"Processes are left in '{group}': {error.strerror}.") from error
-            time.sleep(0.05)

@@ -6,6 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Protocol
 
+from hfprov.lab.host import Room
 from hfprov.lab.image import Say
 from hfprov.lab.state import NodeSpec, RackState
 
@@ -25,6 +26,9 @@ class Engine(Protocol):
     """
 
     name: str
+    room: Room
+    ready_deadline: float
+    """Seconds within which a node that was started answers over SSH."""
 
     def require_host(self) -> None:
         """Check tools and kernel features."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from hfprov.errors import LabError
@@ -29,12 +30,16 @@ TOOLS = {
 _CAP_SYS_RESOURCE = 24  # linux/capability.h
 
 MIB = 1024 * 1024
-NODE_MEMORY = 60 * MIB
-"""An idle node takes 14-20 MiB; this leaves room for one converging node in three."""
 MEMORY_RESERVE = 512 * MIB
-NODE_DISK = 120 * MIB
-"""A fresh node takes 8 MiB; the packages that roles install come on top."""
-IMAGE_DISK = 1500 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What nodes take of the machine, in bytes: each node, and once for building their image."""
+
+    memory: int
+    disk: int
+    image_disk: int
 
 
 def lab_dir() -> Path:
@@ -103,11 +108,14 @@ def may_raise_limits() -> bool:
     return False
 
 
-def require_tools() -> None:
-    """Raise :class:`LabError` naming the packages to install when a command is missing."""
-    missing = sorted(tool for tool in TOOLS if shutil.which(tool) is None)
+def require_tools(tools: Mapping[str, str] = TOOLS) -> None:
+    """Raise :class:`LabError` naming the packages to install when a command is missing.
+
+    ``tools`` maps each command to the Debian package that has it.
+    """
+    missing = sorted(tool for tool in tools if shutil.which(tool) is None)
     if missing:
-        packages = " ".join(sorted({TOOLS[tool] for tool in missing}))
+        packages = " ".join(sorted({tools[tool] for tool in missing}))
         raise LabError(
             f"A practice rack needs commands that are not installed: {', '.join(missing)}.",
             hint=f"apt-get install --no-install-recommends {packages}",
@@ -141,9 +149,9 @@ def require_kernel() -> None:
         )
 
 
-def require_room(directory: Path, *, new_nodes: int, build_image: bool) -> None:
+def require_room(directory: Path, room: Room, *, new_nodes: int, build_image: bool) -> None:
     """Raise :class:`LabError` when memory or disk will not do for ``new_nodes`` more nodes."""
-    memory = NODE_MEMORY * new_nodes + MEMORY_RESERVE
+    memory = room.memory * new_nodes + MEMORY_RESERVE
     free = _available_memory()
     if free < memory:
         raise LabError(
@@ -151,7 +159,7 @@ def require_room(directory: Path, *, new_nodes: int, build_image: bool) -> None:
             f"{free // MIB} MiB are available.",
             hint="Ask for fewer nodes.",
         )
-    disk = NODE_DISK * new_nodes + (IMAGE_DISK if build_image else 0)
+    disk = room.disk * new_nodes + (room.image_disk if build_image else 0)
     free = shutil.disk_usage(_existing(directory)).free
     if free < disk:
         raise LabError(

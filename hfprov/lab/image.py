@@ -90,22 +90,33 @@ def ensure_image(lab: Path, recipe: Recipe, say: Say) -> Image:
             f"There is no recipe for the suite '{recipe.suite}'.",
             hint=f"One of {', '.join(SUITES)}.",
         )
-    images = lab / "images"
+
+    def build(building: Path) -> None:
+        say(f"Building the {recipe.suite} image (once, about a minute) ...")
+        _build(building, recipe, say)
+
+    return Image(build_once(lab / "images", recipe.name, build))
+
+
+def build_once(images: Path, name: str, build: Callable[[Path], None]) -> Path:
+    """Return the directory ``name`` below ``images``; ``build`` fills it when it is not there.
+
+    Two callers at once build once; a failed build leaves nothing behind.
+    """
     images.mkdir(parents=True, exist_ok=True)
     with _build_lock(images):
-        if (image := find_image(lab, recipe)) is not None:
-            return image
+        if (images / name).is_dir():
+            return images / name
         _remove_abandoned_builds(images)
-        say(f"Building the {recipe.suite} image (once, about a minute) ...")
         building = Path(tempfile.mkdtemp(prefix=".building-", dir=images))
         try:
             building.chmod(0o755)
-            _build(building, recipe, say)
-            building.rename(images / recipe.name)
+            build(building)
+            building.rename(images / name)
         except BaseException:
             _remove_abandoned_builds(images)
             raise
-    return Image(images / recipe.name)
+    return images / name
 
 
 @contextmanager
@@ -148,10 +159,10 @@ def _build(building: Path, recipe: Recipe, say: Say) -> None:
         env={"HFPROV_DEBS": str(debs), "HFPROV_PACKAGES": " ".join(recipe.repository)},
     )
     say("Writing the local package repository ...")
-    _write_repository(debs, root / REPOSITORY)
+    write_repository(debs, root / REPOSITORY)
     debs.rmdir()
     _configure(root)
-    _in_root(root, ["apt-get", "-q", "update"])
+    in_root(root, ["apt-get", "-q", "update"])
     # Packages must not start their services in here.
     policy = root / "usr/sbin/policy-rc.d"
     policy.write_text("#!/bin/sh\nexit 101\n", encoding="ascii")
@@ -162,7 +173,7 @@ def _build(building: Path, recipe: Recipe, say: Say) -> None:
     policy.unlink()
 
 
-def _write_repository(debs: Path, repository: Path) -> None:
+def write_repository(debs: Path, repository: Path) -> None:
     """Move packages into a flat apt repository and index it (deb822, as apt-ftparchive does)."""
     repository.mkdir(parents=True)
     entries = []
@@ -222,18 +233,22 @@ def _build_layer(building: Path, package: str) -> None:
     options = f"lowerdir={building / 'root'},upperdir={layer},workdir={work}"
     run(["mount", "-t", "overlay", "-o", options, "overlay", merged], timeout=30)
     try:
-        _in_root(merged, ["apt-get", "-q", "-y", "--no-install-recommends", "install", package])
+        in_root(merged, ["apt-get", "-q", "-y", "--no-install-recommends", "install", package])
     finally:
         run(["umount", merged], timeout=30)
     shutil.rmtree(work)
     merged.rmdir()
 
 
-def _in_root(root: Path, argv: list[str]) -> None:
-    """Run a command in a root file system, in process and network spaces that end with it."""
+def in_root(root: Path, argv: list[str], *, network: bool = False) -> None:
+    """Run a command in a root file system, in process and network spaces that end with it.
+
+    With ``network`` it can reach what this machine reaches, a mirror for instance.
+    """
     run(
         [
-            *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--net"),
+            *("unshare", "--mount", "--pid", "--fork", "--kill-child", f"--mount-proc={root}/proc"),
+            *(() if network else ("--net",)),
             *("chroot", root, "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"),
             *("DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", *argv),
         ],

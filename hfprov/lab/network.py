@@ -58,6 +58,18 @@ def ensure_network(state: RackState, directory: Path) -> None:
     _ip("link", "set", name, "up")
 
 
+def ensure_tap(rack_id: str, name: str, *, bridge: str, mtu: int, queues: int) -> None:
+    """Create a virtual machine's end of a cable and plug it into a bridge, unless it exists.
+
+    Goes with the namespace.
+    """
+    inside = ("-n", namespace(rack_id))
+    if _link(name, *inside) is None:
+        several = ("multi_queue",) if queues > 1 else ()
+        _ip(*inside, "tuntap", "add", "dev", name, "mode", "tap", *several)
+    _ip(*inside, "link", "set", name, "master", bridge, "mtu", str(mtu), "up")
+
+
 def remove_network(rack_id: str, directory: Path) -> None:
     """Delete a rack's namespace and interface, whichever exists.
 

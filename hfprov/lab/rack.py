@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from hfprov.errors import LabError
@@ -21,6 +21,7 @@ from hfprov.lab.host import (
     require_root,
 )
 from hfprov.lab.image import SUITES, Say
+from hfprov.lab.rack_status import NodeStatus, RackStatus
 from hfprov.lab.reach import await_ssh, systemd_state
 from hfprov.lab.removal import remove_rack_files
 from hfprov.lab.seed import TIME_SERVER, node_files
@@ -35,48 +36,19 @@ from hfprov.lab.state import (
     rack_lock,
     save_state,
 )
+from hfprov.lab.vm import VmEngine
 
-ENGINES = ("auto", "container")
+ENGINES = ("auto", "container", "vm")
+"""'auto' is what the rack has already, and containers for a new one."""
 DEFAULT_NETWORK = (NetworkStack.NETWORKD, NetworkStack.NETWORKD, NetworkStack.IFUPDOWN)
 """Repeated over the nodes, so that every third node's data NIC belongs to ifupdown."""
 
+_ENGINES: dict[str, Callable[[Path, RackPaths], Engine]] = {
+    ContainerEngine.name: ContainerEngine,
+    VmEngine.name: VmEngine,
+}
 _FAULT_DEADLINE = 60.0
 _PARALLEL_STARTS = 2 * (os.cpu_count() or 1)
-
-
-@dataclass(frozen=True, slots=True)
-class NodeStatus:
-    """One node as it is now.
-
-    ``systemd`` is what ``systemctl is-system-running`` said over SSH, or ``unreachable``;
-    ``faults`` are the names of what was broken on purpose.
-    """
-
-    name: str
-    address: str
-    data_address: str
-    network: NetworkStack
-    running: bool
-    systemd: str
-    faults: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RackStatus:
-    """A rack as it is now. ``nodes`` is empty when there is none."""
-
-    directory: Path
-    inventory: Path
-    ssh_config: Path
-    engine: str
-    suite: str
-    management: str
-    data: str
-    nodes: tuple[NodeStatus, ...]
-
-    @property
-    def all_running(self) -> bool:
-        return bool(self.nodes) and all(node.systemd == "running" for node in self.nodes)
 
 
 def _silent(_: str) -> None: ...
@@ -97,6 +69,17 @@ class Rack:
         self._say = say
         self._engine: Engine = ContainerEngine(lab, self.paths)
 
+    def _use_engine(self, name: str) -> None:
+        """Take the engine that a rack was made with."""
+        if name != self._engine.name:
+            self._engine = _ENGINES[name](self._lab, self.paths)
+
+    def check(self, engine: str = "auto") -> None:
+        """Raise :class:`LabError` saying what this machine lacks for a rack."""
+        require_root()
+        self._use_engine(_choose_engine(engine, None))
+        self._engine.require_host()
+
     def up(
         self,
         nodes: int = 3,
@@ -112,6 +95,8 @@ class Rack:
         """
         _require_sane(nodes, engine, stacks)
         require_root()
+        known = load_state(self.paths)
+        self._use_engine(_choose_engine(engine, known))
         self._engine.require_host()
         self.paths.directory.mkdir(parents=True, exist_ok=True)
         with rack_lock(self.paths):
@@ -200,6 +185,7 @@ class Rack:
                 "",
                 (),
             )
+        self._use_engine(state.engine)
         with ThreadPoolExecutor(_PARALLEL_STARTS) as pool:
             nodes = tuple(pool.map(lambda n: self._node_status(state, n), state.inventory_nodes))
         return RackStatus(
@@ -217,7 +203,8 @@ class Rack:
         """Decide what the rack is to be, and write it down before anything is created."""
         state = load_state(self.paths)
         if state is None:
-            require_room(self._lab, new_nodes=count, build_image=not self._engine.find_image(suite))
+            building = not self._engine.find_image(suite)
+            require_room(self._lab, self._engine.room, new_nodes=count, build_image=building)
             state = self._new_state(suite)
         elif state.suite != suite or len(state.inventory_nodes) > count:
             raise LabError(
@@ -227,7 +214,12 @@ class Rack:
             )
         have = len(state.inventory_nodes)
         if count > have:
-            require_room(self.paths.directory, new_nodes=count - have, build_image=False)
+            require_room(
+                self.paths.directory,
+                self._engine.room,
+                new_nodes=count - have,
+                build_image=False,
+            )
         added = tuple(
             NodeSpec(node_name(index), index, stacks[(index - 1) % len(stacks)])
             for index in range(have + 1, count + 1)
@@ -275,7 +267,12 @@ class Rack:
         self._engine.start(state, node, files)
 
     def _await_ssh(self, state: RackState, node: NodeSpec) -> None:
-        await_ssh(self.paths.ssh_config, node.name, hint=self._why_silent(state, node))
+        await_ssh(
+            self.paths.ssh_config,
+            node.name,
+            timeout=self._engine.ready_deadline,
+            hint=self._why_silent(state, node),
+        )
 
     def _why_silent(self, state: RackState, node: NodeSpec) -> str:
         broken = [fault for name, fault in state.faults if name == node.name]
@@ -298,6 +295,7 @@ class Rack:
         state = load_state(self.paths)
         if state is None:
             raise LabError(f"There is no rack in '{self.paths.directory}'.", hint="hfprov lab up")
+        self._use_engine(state.engine)
         return state
 
     def _node(self, state: RackState, name: str) -> NodeSpec:
@@ -315,6 +313,17 @@ def _require_sane(nodes: int, engine: str, stacks: Sequence[NetworkStack]) -> No
         raise LabError(f"There is no engine '{engine}'.", hint=f"One of {', '.join(ENGINES)}.")
     if not stacks:
         raise LabError("No network stack was given for the nodes.")
+
+
+def _choose_engine(wanted: str, state: RackState | None) -> str:
+    if state is None:
+        return ContainerEngine.name if wanted == "auto" else wanted
+    if wanted not in ("auto", state.engine):
+        raise LabError(
+            f"The nodes of this rack are of the engine '{state.engine}', not '{wanted}'.",
+            hint="Take it down first (hfprov lab down), or choose another directory (--dir).",
+        )
+    return state.engine
 
 
 def _each(nodes: Sequence[NodeSpec], act: Callable[[NodeSpec], None]) -> None:

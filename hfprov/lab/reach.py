@@ -11,14 +11,15 @@ from hfprov.lab.host import printable
 
 UNREACHABLE = "unreachable"
 
-_READY_DEADLINE = 60.0
 _SSH_DEADLINE = 20.0
 _SSH_FAILED = 255
 _STARTED = ["systemctl", "is-system-running", "--wait"]
 
 
-def ssh(config: Path, name: str, argv: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command on a node. Exit code 255 means that SSH itself failed."""
+def ssh(
+    config: Path, name: str, argv: list[str], *, timeout: float = _SSH_DEADLINE
+) -> subprocess.CompletedProcess[str]:
+    """Run a command on a node. Exit code 255 means that SSH failed or ``timeout`` s were over."""
     command = ["ssh", "-F", str(config), "-o", "ConnectTimeout=5", name, *argv]
     try:
         return subprocess.run(
@@ -27,20 +28,20 @@ def ssh(config: Path, name: str, argv: list[str]) -> subprocess.CompletedProcess
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_SSH_DEADLINE,
+            timeout=timeout,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        said = f"no answer within {_SSH_DEADLINE:g} s"
+        said = f"no answer within {timeout:g} s"
         return subprocess.CompletedProcess(command, _SSH_FAILED, "", said)
 
 
-def await_ssh(config: Path, name: str, *, hint: str) -> None:
+def await_ssh(config: Path, name: str, *, timeout: float, hint: str) -> None:
     """Return when the node runs a command for us and its start-up is over, well or not.
 
-    Raises :class:`LabError` after a minute.
+    Raises :class:`LabError` after ``timeout`` seconds.
     """
-    deadline = time.monotonic() + _READY_DEADLINE
+    deadline = time.monotonic() + timeout
     while (done := ssh(config, name, _STARTED)).returncode == _SSH_FAILED or not done.stdout:
         if time.monotonic() > deadline:
             said = printable(done.stderr.strip()[-300:])

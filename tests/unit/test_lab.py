@@ -12,8 +12,9 @@ import yaml
 from hfprov.errors import LabError
 from hfprov.lab import __main__ as command
 from hfprov.lab import access, host, network, registry, removal
+from hfprov.lab.container import ContainerEngine
 from hfprov.lab.faults import faults, find_fault
-from hfprov.lab.image import REPOSITORY, Recipe, _write_repository, ensure_image, find_image
+from hfprov.lab.image import REPOSITORY, Recipe, ensure_image, find_image, write_repository
 from hfprov.lab.rack import Rack
 from hfprov.lab.seed import node_files
 from hfprov.lab.state import (
@@ -326,7 +327,7 @@ def test_the_repository_index_is_what_apt_checks(tmp_path):
     ]
     subprocess.run(argv, check=True, capture_output=True, timeout=60)
     size = (debs / "practice_1_all.deb").stat().st_size
-    _write_repository(debs, tmp_path / REPOSITORY)
+    write_repository(debs, tmp_path / REPOSITORY)
     index = (tmp_path / REPOSITORY / "Packages").read_text()
     assert "Package: practice\n" in index
     assert f"Filename: ./practice_1_all.deb\nSize: {size}\nSHA256: " in index
@@ -336,7 +337,7 @@ def test_the_repository_index_is_what_apt_checks(tmp_path):
 def test_a_repository_without_packages_is_an_error(tmp_path):
     (tmp_path / "debs").mkdir()
     with pytest.raises(LabError, match="No packages"):
-        _write_repository(tmp_path / "debs", tmp_path / REPOSITORY)
+        write_repository(tmp_path / "debs", tmp_path / REPOSITORY)
 
 
 # Refusals
@@ -372,7 +373,9 @@ def test_a_rack_that_does_not_fit_is_refused(tmp_path, monkeypatch, memory, disk
     usage = shutil._ntuple_diskusage(0, 0, disk * host.MIB)
     monkeypatch.setattr(host.shutil, "disk_usage", lambda _: usage)
     with pytest.raises(LabError, match=what):
-        host.require_room(tmp_path / "not" / "yet", new_nodes=3, build_image=True)
+        host.require_room(
+            tmp_path / "not" / "yet", ContainerEngine.room, new_nodes=3, build_image=True
+        )
 
 
 @pytest.mark.parametrize("char", [":", ",", "\\"])
