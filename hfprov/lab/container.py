@@ -212,6 +212,8 @@ def _nspawn(state: RackState, node: NodeSpec, root: Path) -> list[str]:
         "--resolv-conf=off",
         "--timezone=off",
         "--link-journal=no",
+        # What runc needs to start a container in a node: keyrings, and bpf for its devices.
+        "--system-call-filter=@keyring bpf",
     ]
 
 
