@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from hfprov import play_directory
-from hfprov.baseline import Baseline
-from hfprov.catalogue.profiles import Profile
-from hfprov.certify import Basis, Blocker, blockers, certificate
+from hfprov.certificate.revocation import Revoker, catch_up, revoke_bad
 from hfprov.converge import Plan, Progress, Report, Tools, converge, plan
 from hfprov.errors import ExitCode
 from hfprov.play_directory import Abandoned
 from hfprov.record.log import RunLog
-from hfprov.record.model import Certificate
 from hfprov.record.store import Record
 from hfprov.rollout import Budget, size_of, waves
 from hfprov.sweep import Fleet, HostVerdicts, sweep
-from hfprov.verdict import GOOD_ENOUGH, Outcome
+from hfprov.verdict import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +45,6 @@ class Operation:
     code: ExitCode
     plan: Plan | None = None
     report: Report | None = None
-    blockers: Mapping[str, Sequence[Blocker]] = field(default_factory=dict)
-    """By host: why it got no certificate."""
-    certificates: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
 
 def exit_code_for(views: Mapping[str, HostVerdicts]) -> ExitCode:
@@ -70,9 +61,15 @@ def look(
     record: Record, fleet: Fleet, log: RunLog, progress: Progress, *, phase: str = "before"
 ) -> dict[str, HostVerdicts]:
     """Observe and judge every host; what is no longer good loses its certificates."""
-    views = sweep(fleet, log, phase=phase, on_host=progress.on_host)
-    revoke_bad(record, views, log)
-    return views
+    catch_up(record)
+    revoker = Revoker(record, log)
+
+    def seen(view: HostVerdicts) -> None:
+        # Before the next host is told of: what is killed now must not leave a certificate standing.
+        revoker.seen(view)
+        progress.on_host(view)
+
+    return sweep(fleet, log, phase=phase, on_host=seen)
 
 
 def drift(record: Record, fleet: Fleet, log: RunLog, progress: Progress) -> Operation:
@@ -122,67 +119,3 @@ def _with_failures(views: Mapping[str, HostVerdicts], report: Report) -> ExitCod
     code = exit_code_for(views)
     failed = report.failed or report.not_attempted or report.stopped
     return ExitCode.BAD if code is ExitCode.GOOD and failed else code
-
-
-def revoke_bad(record: Record, views: Mapping[str, HostVerdicts], log: RunLog) -> None:
-    now = datetime.now(UTC)
-    valid: dict[str, list[Certificate]] = {}
-    for issued in record.certificates(valid_at=now):
-        valid.setdefault(issued.host, []).append(issued)
-    for host, view in views.items():
-        if view.outcome in GOOD_ENOUGH:
-            continue
-        for issued in valid.get(host, ()):
-            reason = f"Run '{log.id}' found the host to be '{view.outcome.value}'."
-            record.revoke_certificate(issued.id, reason)
-            log.event("certificate_revoked", reason, host=host, data={"certificate": issued.id})
-
-
-def certify(
-    record: Record,
-    fleet: Fleet,
-    log: RunLog,
-    profile: tuple[str, Profile],
-    progress: Progress,
-) -> Operation:
-    """Observe now, and give each host that has proven all its profile asks for a certificate."""
-    views = look(record, fleet, log, progress, phase="certify")
-    blocked: dict[str, Sequence[Blocker]] = {}
-    issued: dict[str, dict[str, Any]] = {}
-    for host, view in views.items():
-        found = _blockers(view, profile[1])
-        if found:
-            blocked[host] = found
-        else:
-            issued[host] = _issue(log, fleet.baselines[host], view, profile)
-    code = exit_code_for(views)
-    if code is ExitCode.GOOD and blocked:
-        code = ExitCode.BAD
-    return Operation(log.id, views, code, blockers=blocked, certificates=issued)
-
-
-def _blockers(view: HostVerdicts, profile: Profile) -> list[Blocker]:
-    if not view.reachable:
-        remedy = view.hint or "Make the host reachable and certify it again."
-        return [Blocker("reachable", "", Outcome.UNKNOWN.value, view.reason, remedy)]
-    return blockers(view.verdicts, profile)
-
-
-def _issue(
-    log: RunLog, baseline: Baseline, view: HostVerdicts, profile: tuple[str, Profile]
-) -> dict[str, Any]:
-    basis = Basis(log.id, baseline, view.identity, view.evidence_sha256, view.verdicts)
-    document = certificate(basis, profile[0], profile[1], datetime.now(UTC))
-    log.certified(
-        Certificate(
-            id=document["id"],
-            host=baseline.host,
-            profile=profile[0],
-            issued_at=datetime.fromisoformat(document["issued_at"]),
-            expires_at=datetime.fromisoformat(document["expires_at"]),
-            baseline_digest=baseline.digest,
-            document=json.dumps(document, sort_keys=True),
-            signature="",
-        )
-    )
-    return document

@@ -10,7 +10,18 @@ from types import FrameType
 
 import typer
 
-from hfprov.cli import diagnose, lab, nodes, path_mtu, reboot, records, reference, reports, streams
+from hfprov.cli import (
+    certificates,
+    diagnose,
+    lab,
+    nodes,
+    path_mtu,
+    reboot,
+    records,
+    reference,
+    reports,
+    streams,
+)
 from hfprov.errors import ExitCode, HfprovError
 
 # Typer carries a click of its own; its common base of usage errors is reached through this class.
@@ -25,6 +36,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 nodes.register(app)
+certificates.register(app)
 reboot.register(app)
 path_mtu.register(app)
 diagnose.register(app)

@@ -44,6 +44,7 @@ def diagnose(
     deadline: DeadlineOption = 90.0,
 ) -> int:
     """Run the vendor's own diagnosis. Refuses nodes whose accelerators are in use: drain first."""
+    from hfprov.certificate.revocation import revoke_bad
     from hfprov.diagnose import diagnose as run_diagnosis
     from hfprov.operate import exit_code_for
     from hfprov.report.documents import sweep_document
@@ -60,6 +61,7 @@ def diagnose(
     ):
         shown = Shown(len(site.fleet.baselines), quiet=as_json)
         views = run_diagnosis(site.fleet, log, level, on_host=shown.on_host)
+        revoke_bad(record, views, log)
         code = exit_code_for(views)
         log.finish(int(code))
     if as_json:

@@ -38,7 +38,6 @@ def register(app: typer.Typer) -> None:
     app.command()(baseline)
     app.command()(provision)
     app.command()(drift)
-    app.command()(certify)
 
 
 def baseline(
@@ -139,45 +138,6 @@ def drift(
         done = operate.drift(record, site.fleet, log, shown)
         log.finish(int(done.code))
     return _print("drift", done, as_json=as_json, verbose=verbose)
-
-
-def certify(
-    inventory: InventoryOption = None,
-    limit: LimitOption = None,
-    profile: Annotated[
-        str, typer.Option("--profile", help="What must have been proven.")
-    ] = "quick",
-    db: DbOption = None,
-    as_json: JsonOption = False,
-    vault_password_file: VaultOption = None,
-    ask_become_pass: AskBecomeOption = False,
-    at_once: AtOnceOption = 64,
-    deadline: DeadlineOption = 90.0,
-) -> int:
-    """Observe hosts now, and certify those that have proven all that the profile asks for."""
-    from hfprov import operate
-    from hfprov.catalogue.profiles import find_profile
-    from hfprov.report.documents import certify_document
-    from hfprov.report.progress import Shown
-    from hfprov.report.terminal import print_certified, print_json
-
-    wanted = find_profile(profile)
-    chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
-    site = open_site(chosen, at_once=at_once, deadline=deadline)
-    with (
-        open_record(db) as record,
-        record.start_run(
-            "certify", command_line(), site.fleet.baselines, secrets=site.secrets
-        ) as log,
-    ):
-        shown = Shown(len(site.fleet.baselines), quiet=as_json)
-        done = operate.certify(record, site.fleet, log, (profile, wanted), shown)
-        log.finish(int(done.code))
-    if as_json:
-        print_json(certify_document(done))
-    else:
-        print_certified(done)
-    return int(done.code)
 
 
 def _converge(

@@ -66,6 +66,13 @@ class Selection:
     limit: str | None = None
     vault_password_files: tuple[Path, ...] = ()
     become_password: str | None = field(default=None, repr=False)
+    waivers: Path | None = field(default_factory=lambda: _path_in("HFPROV_WAIVERS"))
+    """Who answers for which findings; every command that judges shows it."""
+
+
+def _path_in(variable: str) -> Path | None:
+    value = os.environ.get(variable)
+    return Path(value) if value else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +106,7 @@ def open_site(chosen: Selection, *, at_once: int = 64, deadline: float = 90.0) -
     """Read the inventory and resolve every baseline. Contacts nothing; raises on any problem."""
     from dataclasses import replace
 
+    from hfprov.certificate.waivers import NO_WAIVERS, load_waivers
     from hfprov.converge import Tools
     from hfprov.inventory import load
     from hfprov.resolve import resolve
@@ -118,7 +126,8 @@ def open_site(chosen: Selection, *, at_once: int = 64, deadline: float = 90.0) -
             name: replace(one, become_password=chosen.become_password)
             for name, one in connections.items()
         }
-    fleet = Fleet(baselines, connections, at_once=at_once, deadline=deadline)
+    waivers = load_waivers(chosen.waivers) if chosen.waivers else NO_WAIVERS
+    fleet = Fleet(baselines, connections, at_once=at_once, deadline=deadline, waivers=waivers)
     tools = Tools(
         inventory=chosen.inventory,
         playbook=inventory.playbook,

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from hfprov.certificate.revocation import revoke_bad
 from hfprov.converge import Progress
 from hfprov.errors import ExitCode
-from hfprov.operate import exit_code_for, look, revoke_bad
+from hfprov.operate import exit_code_for, look
 from hfprov.reboot.plan import RebootPlan, plan
 from hfprov.reboot.wave import Orders, RebootReport, Wave
 from hfprov.record.log import RunLog

@@ -20,6 +20,7 @@ from hfprov.record.model import (
     Acquired,
     Certificate,
     Change,
+    GroupCertificate,
     HostState,
     Measurement,
     RunStatus,
@@ -208,6 +209,11 @@ class RunLog:
         host_id = self._host_id(issued.host)
         with self._database.write() as connection:
             proofs.store_certificate(self._database, connection, self._seq, host_id, issued)
+
+    def certified_group(self, issued: GroupCertificate) -> None:
+        """Store the signed certificate of a group of hosts."""
+        with self._database.write() as connection:
+            proofs.store_group(connection, self._seq, issued)
 
     def measured(self, measured: Measurement) -> None:
         """Store one measurement with its samples, conditions and raw output."""

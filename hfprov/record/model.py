@@ -249,6 +249,19 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupCertificate:
+    """The certificate of several hosts together, stored as it was signed."""
+
+    id: str
+    name: str
+    profile: str
+    issued_at: datetime
+    expires_at: datetime
+    document: str
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """One measured value with what is needed to compare it and to understand it later."""
 

@@ -12,9 +12,16 @@ from sqlalchemy import ColumnElement, Connection, insert, select, update
 from hfprov.errors import RecordError
 from hfprov.record.database import AnyRow, AnySelect, Database
 from hfprov.record.evidence import FAST
-from hfprov.record.model import Certificate, Measurement, moment, moment_or_none, stamp
+from hfprov.record.model import (
+    Certificate,
+    GroupCertificate,
+    Measurement,
+    moment,
+    moment_or_none,
+    stamp,
+)
 from hfprov.record.redaction import Redactor, storable
-from hfprov.record.schema import certificate, host, measurement, run
+from hfprov.record.schema import certificate, group_certificate, host, measurement, run
 
 
 def store_certificate(
@@ -40,6 +47,40 @@ def store_certificate(
             f"The record has another certificate '{issued.id}' already.",
             hint="Every certificate needs an id of its own.",
         )
+
+
+def store_group(connection: Connection, run_seq: int, issued: GroupCertificate) -> None:
+    """Store the signed certificate of a group, to the byte."""
+    connection.execute(
+        insert(group_certificate),
+        {
+            "id": issued.id,
+            "run_seq": run_seq,
+            "name": storable(issued.name),
+            "profile": issued.profile,
+            "issued_at": stamp(issued.issued_at),
+            "expires_at": stamp(issued.expires_at),
+            "document": issued.document,
+            "signature": issued.signature,
+        },
+    )
+
+
+def group_certificates(connection: Connection, limit: int) -> list[GroupCertificate]:
+    """Certificates of groups, newest first."""
+    newest = select(group_certificate).order_by(group_certificate.c.seq.desc()).limit(limit)
+    return [
+        GroupCertificate(
+            id=row.id,
+            name=row.name,
+            profile=row.profile,
+            issued_at=moment(row.issued_at),
+            expires_at=moment(row.expires_at),
+            document=row.document,
+            signature=row.signature,
+        )
+        for row in connection.execute(newest)
+    ]
 
 
 def store_measurement(

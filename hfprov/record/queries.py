@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
@@ -19,8 +20,10 @@ from hfprov.record.model import (
     Since,
     Summary,
     moment,
+    stamp,
 )
 from hfprov.record.schema import (
+    certificate,
     host,
     judgement,
     run,
@@ -146,6 +149,40 @@ def since(connection: Connection, name: str, check: str, subject: str) -> Since:
         .limit(1)
     ).first()
     return Since(_sighting(good), _sighting(bad))
+
+
+def bad_after_issue(
+    connection: Connection, sets: VerdictSets, when: datetime
+) -> list[tuple[str, str, Judged]]:
+    """See :meth:`Record.bad_after_issue`."""
+    now = stamp(when)
+    rows = connection.execute(
+        select(*JUDGED, certificate.c.id, certificate.c.document, run.c.id, host.c.name)
+        .select_from(certificate)
+        .join(host, host.c.id == certificate.c.host_id)
+        .join(judgement, judgement.c.host_id == certificate.c.host_id)
+        .join(run, run.c.seq == judgement.c.run_seq)
+        .join(verdict_set, verdict_set.c.id == judgement.c.set_id)
+        .where(certificate.c.revoked_at.is_(None), certificate.c.expires_at > now)
+        .where(judgement.c.judged_at > certificate.c.issued_at)
+        .where(judgement.c.run_seq != certificate.c.run_seq)
+        .where(verdict_set.c.outcome.in_([Outcome.FAIL.value, Outcome.UNKNOWN.value]))
+        .order_by(judgement.c.id)
+    ).all()
+    loaded = sets.load(connection, [row.set_id for row in rows])
+    return [
+        (row[-4], row[-3], judged_from(row, row[-2], row[-1], loaded[row.set_id])) for row in rows
+    ]
+
+
+def newest_moment(connection: Connection) -> datetime | None:
+    """See :meth:`Record.newest_moment`."""
+    last = select(judgement.c.judged_at).order_by(judgement.c.id.desc()).limit(1000).subquery()
+    found = [
+        connection.execute(select(func.max(column))).scalar()
+        for column in (last.c.judged_at, run.c.started_at, certificate.c.issued_at)
+    ]
+    return max((moment(text) for text in found if text), default=None)
 
 
 def fleet_page(

@@ -29,6 +29,7 @@ from hfprov.record.log import RunLog
 from hfprov.record.model import (
     Certificate,
     Event,
+    GroupCertificate,
     HistoryEntry,
     Holder,
     HostInfo,
@@ -257,6 +258,21 @@ class Record:
         """Certificates, newest first, of one host or of all; ``valid_at`` leaves out all others."""
         with self._database.read() as connection:
             return proofs.certificates(connection, name, valid_at=valid_at, limit=limit)
+
+    def group_certificates(self, limit: int = 1000) -> list[GroupCertificate]:
+        """Certificates of groups of hosts, newest first."""
+        with self._database.read() as connection:
+            return proofs.group_certificates(connection, limit)
+
+    def bad_after_issue(self, when: datetime) -> list[tuple[str, str, Judged]]:
+        """Certificates valid at a time whose host was since judged bad: id, document, judgement."""
+        with self._database.read() as connection:
+            return queries.bad_after_issue(connection, self._sets, when)
+
+    def newest_moment(self) -> datetime | None:
+        """The latest time that was ever recorded of a run or a judgement; None: nothing was."""
+        with self._database.read() as connection:
+            return queries.newest_moment(connection)
 
     def certificate(self, certificate_id: str) -> Certificate:
         """One certificate. RecordError when the record has none with this id."""

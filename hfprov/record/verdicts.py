@@ -185,20 +185,13 @@ def _read(connection: Connection, set_ids: Sequence[int]) -> dict[int, tuple[Ver
     )
     found: dict[int, list[Verdict]] = {set_id: [] for set_id in set_ids}
     for set_id, check, subject, _, *rest in rows:
-        found[set_id].append(_verdict(check, subject, *rest))
+        found[set_id].append(verdict_from((check, subject, *rest)))
     return {set_id: tuple(verdicts) for set_id, verdicts in found.items()}
 
 
-def _verdict(
-    check: str,
-    subject: str,
-    outcome: str,
-    observed: str,
-    expected: str,
-    reason: str,
-    not_applicable: str,
-    waiver: str = "",
-) -> Verdict:
+def verdict_from(row: Row) -> Verdict:
+    """The verdict of one row."""
+    check, subject, outcome, observed, expected, reason, not_applicable, waiver = row
     why = NotApplicable(not_applicable) if not_applicable else None
     finding = Finding(
         Outcome(outcome), subject, observed, expected, reason, why, _waiver_from(waiver)
@@ -212,11 +205,6 @@ def _waiver_from(text: str) -> Waived | None:
     kept = json.loads(text)
     expires = datetime.fromisoformat(kept["expires"])
     return Waived(str(kept["owner"]), str(kept["reason"]), expires)
-
-
-def verdict_from(row: Row) -> Verdict:
-    """The verdict of one row."""
-    return _verdict(*row)
 
 
 def summary_from(row: Sequence[str | int]) -> Summary:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -108,17 +107,6 @@ def operation_document(command: str, done: Operation) -> Document:
         document["reboot_needed"] = dict(done.report.reboot_needed)
         document["not_attempted"] = list(done.report.not_attempted)
         document["stopped"] = done.report.stopped
-    return document
-
-
-def certify_document(done: Operation) -> Document:
-    """Who got a certificate, and what stands between the others and theirs."""
-    document = sweep_document("certify", done.run, done.views, done.code)
-    document["schema"] = "hfprov.certify/1"
-    document["certificates"] = dict(done.certificates)
-    document["blockers"] = {
-        host: [asdict(one) for one in found] for host, found in done.blockers.items()
-    }
     return document
 
 

@@ -19,7 +19,6 @@ from rich.text import Text
 from hfprov.catalogue.explanations import Explanation
 from hfprov.checks.registry import Check
 from hfprov.converge import Plan, Report
-from hfprov.operate import Operation
 from hfprov.record.model import HistoryEntry, RunInfo
 from hfprov.record.views import RunView
 from hfprov.report.documents import compare, summary
@@ -155,26 +154,6 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(one_line(cell)) for cell in row))
     out.print(table)
-
-
-def print_certified(done: Operation) -> None:
-    """Who got a certificate until when; what blocks the others, and what to do first."""
-    out = console()
-    for host in done.views:
-        issued = done.certificates.get(host)
-        if issued:
-            out.print(
-                Text(host, style="bold"),
-                Text("certified", style="green"),
-                Text(f"until {issued['expires_at']} ({issued['profile']}, {issued['id']})"),
-            )
-            continue
-        out.print(Text(host, style="bold"), Text("not certified", style="red"))
-        for one in done.blockers[host]:
-            what = f"{one.check} {one.subject}".strip()
-            out.print(Text(f"  {one.outcome:<8}{one_line(what)} - {one_line(one.reason)}"))
-            if one.remedy:
-                out.print(Text(f"          {one_line(one.remedy)}", style="dim"))
 
 
 def print_runs(found: Iterable[RunInfo]) -> None:
