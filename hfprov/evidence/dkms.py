@@ -150,6 +150,11 @@ def _parse_dkms(seen: Observation, _: Baseline) -> Dkms:
             raise NoEvidenceError(f"The modules of kernel '{result.name}' were not read: {problem}")
         # grep ends with 1 where nothing matches, and with 2 where there is no file.
         lines = clean(result.text).splitlines() if result.code != 2 else None
+        for line in lines or ():
+            if not re.fullmatch(r"[^\s:]+:", line):
+                raise NotUnderstoodError(
+                    f"'{excerpt(line)}' is not the start of a line of an index."
+                )
         indexed = None if lines is None else frozenset(line.rstrip(":") for line in lines)
         kernels[result.name] = ExternalModules(_files_of(seen, result.name), indexed)
     return Dkms(status, kernels)
