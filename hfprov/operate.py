@@ -78,6 +78,17 @@ def drift(record: Record, fleet: Fleet, log: RunLog, progress: Progress) -> Oper
     return Operation(log.id, views, exit_code_for(views))
 
 
+def foresee(
+    record: Record, fleet: Fleet, log: RunLog, policy: Policy, progress: Progress
+) -> Operation:
+    """What a repair would do. Changes nothing."""
+    views = look(record, fleet, log, progress)
+    todo = plan(
+        fleet, views, sizes=policy.sizes, allowed=policy.allowed, everything=policy.everything
+    )
+    return Operation(log.id, views, exit_code_for(views), todo)
+
+
 def bring_to_baseline(
     record: Record,
     fleet: Fleet,
@@ -85,7 +96,7 @@ def bring_to_baseline(
     log: RunLog,
     policy: Policy,
     progress: Progress,
-    on_plan: Callable[[Plan], None],
+    on_plan: Callable[[Plan, Mapping[str, HostVerdicts]], None],
 ) -> Operation:
     """Observe, run the roles with something to do, observe what was changed again."""
     for left in play_directory.clear_abandoned():
@@ -94,7 +105,7 @@ def bring_to_baseline(
     todo = plan(
         fleet, before, sizes=policy.sizes, allowed=policy.allowed, everything=policy.everything
     )
-    on_plan(todo)
+    on_plan(todo, before)
     budget = Budget(size_of(policy.budget, len(todo.roles)))
     report = converge(fleet, todo, tools, log, budget=budget, progress=progress)
     views = {host: report.after.get(host, view) for host, view in before.items()}

@@ -13,6 +13,7 @@ import typer
 from hfprov.cli import (
     certificates,
     diagnose,
+    drift,
     lab,
     nodes,
     path_mtu,
@@ -20,6 +21,7 @@ from hfprov.cli import (
     records,
     reference,
     reports,
+    schedule,
     streams,
 )
 from hfprov.errors import ExitCode, HfprovError
@@ -37,12 +39,14 @@ app = typer.Typer(
 )
 nodes.register(app)
 certificates.register(app)
+drift.register(app)
 reboot.register(app)
 path_mtu.register(app)
 diagnose.register(app)
 records.register(app)
 reports.register(app)
 reference.register(app)
+app.add_typer(schedule.app, name="schedule")
 app.add_typer(lab.app, name="lab")
 
 

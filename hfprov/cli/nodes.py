@@ -25,6 +25,7 @@ from hfprov.errors import UsageError
 
 if TYPE_CHECKING:
     from hfprov.operate import Operation, Policy
+    from hfprov.record.store import Record
 
 WavesOption = Annotated[
     str, typer.Option("--waves", help="Sizes of the waves; the last one repeats.")
@@ -37,7 +38,6 @@ BudgetOption = Annotated[
 def register(app: typer.Typer) -> None:
     app.command()(baseline)
     app.command()(provision)
-    app.command()(drift)
 
 
 def baseline(
@@ -94,85 +94,42 @@ def provision(
     policy = Policy(tuple(waves.split(",")), max_failures, everything=full)
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
-    return _converge("provision", site, policy, db, as_json=as_json)
+    with open_record(db) as record:
+        return converge_and_print("provision", record, site, policy, as_json=as_json)
 
 
-def drift(
-    inventory: InventoryOption = None,
-    limit: LimitOption = None,
-    repair: Annotated[
-        bool, typer.Option("--repair", help="Repair what a role can repair.")
-    ] = False,
-    only: Annotated[
-        str, typer.Option("--only", help="Costliest repair allowed: safe, restart or reboot.")
-    ] = "restart",
-    waves: WavesOption = "1,10%,100%",
-    max_failures: BudgetOption = "10%",
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show passes too.")] = False,
-    db: DbOption = None,
-    as_json: JsonOption = False,
-    vault_password_file: VaultOption = None,
-    ask_become_pass: AskBecomeOption = False,
-    at_once: AtOnceOption = 64,
-    deadline: DeadlineOption = 90.0,
-) -> int:
-    """Say what is different from the baseline on which host. Changes nothing without --repair."""
-    from hfprov import operate
-    from hfprov.report.progress import Shown
-    from hfprov.rollout import LEVELS
-
-    if only not in LEVELS:
-        raise UsageError(f"'{only}' is no kind of repair.", hint=f"One of: {', '.join(LEVELS)}.")
-    policy = operate.Policy(tuple(waves.split(",")), max_failures, allowed=only)
-    chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
-    site = open_site(chosen, at_once=at_once, deadline=deadline)
-    if repair:
-        return _converge("drift", site, policy, db, as_json=as_json, verbose=verbose)
-    with (
-        open_record(db) as record,
-        record.start_run(
-            "drift", command_line(), site.fleet.baselines, secrets=site.secrets
-        ) as log,
-    ):
-        shown = Shown(len(site.fleet.baselines), quiet=as_json)
-        done = operate.drift(record, site.fleet, log, shown)
-        log.finish(int(done.code))
-    return _print("drift", done, as_json=as_json, verbose=verbose)
-
-
-def _converge(
+def converge_and_print(
     command: str,
+    record: Record,
     site: Site,
     policy: Policy,
-    db: str | None,
     *,
     as_json: bool,
     verbose: bool = False,
 ) -> int:
+    """Observe, show the plan, carry it out, observe again, and say what was not repaired."""
     from hfprov.operate import bring_to_baseline
-    from hfprov.report.progress import Shown
-    from hfprov.report.terminal import print_plan
+    from hfprov.report.drift_text import Streamed
+    from hfprov.report.plan import print_plan
 
-    with (
-        open_record(db) as record,
-        record.start_run(
-            command, command_line(), site.fleet.baselines, secrets=site.secrets
-        ) as log,
-    ):
-        shown = Shown(len(site.fleet.baselines), quiet=as_json)
+    with record.start_run(
+        command, command_line(), site.fleet.baselines, secrets=site.secrets
+    ) as log:
+        shown = Streamed(len(site.fleet.baselines), quiet=as_json)
         done = bring_to_baseline(record, site.fleet, site.tools, log, policy, shown, print_plan)
         log.finish(int(done.code))
     return _print(command, done, as_json=as_json, verbose=verbose)
 
 
 def _print(command: str, done: Operation, *, as_json: bool, verbose: bool) -> int:
-    from hfprov.report.documents import operation_document
+    from hfprov.report.plan import print_not_repaired, repair_document
     from hfprov.report.terminal import print_json, print_report, print_views
 
     if as_json:
-        print_json(operation_document(command, done))
+        print_json(repair_document(command, done))
     else:
         if done.report is not None:
             print_report(done.report)
+            print_not_repaired(done)
         print_views(done.views, verbose=verbose)
     return int(done.code)

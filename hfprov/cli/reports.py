@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
-import os
-import secrets
-import stat
 import sys
-from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -68,6 +63,7 @@ def report(
     from datetime import UTC, datetime
 
     from hfprov.report.content import FLEET, Content
+    from hfprov.report.textfile import replacing
 
     if fleet and run not in {"last", FLEET}:
         raise UsageError(f"'--fleet' and run '{run}' are two different reports.", hint="Ask twice.")
@@ -80,7 +76,7 @@ def report(
         if target is None:
             found = _write(chosen, content, _stdout())
         else:
-            with _replacing(target) as out:
+            with replacing(target) as out:
                 found = _write(chosen, content, out)
     if target is not None:
         typer.echo(f"{found.headline}. The report is in '{target}'.", err=True)
@@ -121,22 +117,3 @@ def _stdout() -> TextIO:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
     return sys.stdout
-
-
-@contextlib.contextmanager
-def _replacing(target: Path) -> Iterator[TextIO]:
-    """A file that takes the target's place when it is whole: nobody ever reads half a report."""
-    real = Path(os.path.realpath(target))
-    beside = real.with_name(f".{real.name}.{secrets.token_hex(4)}")
-    try:
-        if real.exists() and not stat.S_ISREG(real.stat().st_mode):
-            with real.open("w", encoding="utf-8", newline="") as out:  # a device or a pipe
-                yield out
-            return
-        with beside.open("x", encoding="utf-8", newline="") as out:
-            yield out
-        beside.replace(real)
-    except OSError as error:
-        raise UsageError(f"'{target}' cannot be written: {error.strerror}.") from error
-    finally:
-        beside.unlink(missing_ok=True)

@@ -33,7 +33,7 @@ from hfprov.fleet_checks import Sample, odd_ones
 from hfprov.judge import reads_for
 from hfprov.lab.rack import NodeStatus, RackStatus
 from hfprov.lab.state import NetworkStack
-from hfprov.operate import Operation
+from hfprov.operate import Operation, Policy
 from hfprov.pairs.explain import explain
 from hfprov.path_mtu.endpoints import Endpoint, Rail
 from hfprov.path_mtu.endpoints import Path as NetworkPath
@@ -55,8 +55,10 @@ from hfprov.record.store import Record
 from hfprov.rejudge import evidence_document
 from hfprov.report import certified as certified_report
 from hfprov.report import documents
+from hfprov.report.drift import drift_document, drift_of
 from hfprov.report.golden import golden_table
 from hfprov.report.paths import path_mtu_document
+from hfprov.report.plan import plan_document, repair_document
 from hfprov.report.reboots import reboot_document
 from hfprov.sweep import HostVerdicts
 from hfprov.verdict import (
@@ -214,6 +216,10 @@ def every_document(record, run, lab_json):
     yield documents.sweep_document("drift", "r1", {}, ExitCode.NOTHING)
     yield documents.operation_document("drift", Operation("r1", views(), ExitCode.UNKNOWN))
     yield documents.operation_document("provision", done)
+    yield repair_document("provision", done)
+    yield plan_document("drift", replace(done, report=None), Policy(("1",), "10%"))
+    looked = Operation("r1", views(), ExitCode.UNKNOWN)
+    yield drift_document(looked, drift_of(record, run, datetime.now(UTC)))
     yield certified_report.certify_document(certified)
     yield certified_report.certify_document(replace(certified, group=GroupResult("", None, (), ())))
     yield issued()
@@ -235,6 +241,7 @@ def every_document(record, run, lab_json):
         ]
     ).document()
     yield parsed()
+    yield scheduled()
     yield reboot_document(rebooted())
     yield path_mtu_document(paths_found())
     yield lab_json
@@ -261,6 +268,14 @@ def parsed():
     """The document of ``hfprov parse``, from the command itself."""
     found = CliRunner().invoke(app, ["parse", "os-release", "-", "--json"], input="ID=debian\n")
     return json.loads(found.stdout)
+
+
+def scheduled():
+    """The document of ``hfprov schedule show``, from the command itself."""
+    env = {"XDG_CONFIG_HOME": "/nonexistent"}
+    return json.loads(
+        CliRunner().invoke(app, ["schedule", "show", "--user", "--json"], env=env).stdout
+    )
 
 
 @pytest.fixture

@@ -1,0 +1,175 @@
+"""A drift sweep for people: causes as they are first seen, then all of them, new ones first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.text import Text
+
+from hfprov.report.causes import Cause
+from hfprov.report.documents import summary
+from hfprov.report.drift import Drift, Drifted, Trace
+from hfprov.report.inert import one_line
+from hfprov.report.overview import plural
+from hfprov.report.progress import Shown
+from hfprov.report.terminal import STYLES, console, outcome_text, print_odd, verdict_line
+from hfprov.sweep import HostVerdicts
+from hfprov.verdict import Finding, Impact, Outcome, Verdict
+
+_NAMES = 6
+_MEANWHILE = 4
+_MOST_STREAMED = 20
+_MOST_CAUSES = 50
+_MOST_HOST_LINES = 20
+_BAD = (Outcome.WARN, Outcome.FAIL, Outcome.UNKNOWN)
+COSTS = {
+    Impact.NONE: "nothing",
+    Impact.RESTART: "a restart of what it configures, or a new login",
+    Impact.REBOOT: "a reboot",
+    Impact.DRAIN: "work on the node: drain it first",
+    Impact.MANUAL: "",
+}
+
+
+def host_names(hosts: Sequence[str], most: int = _NAMES) -> str:
+    """``a, b, c and 34 more``."""
+    more = f" and {len(hosts) - most} more" if len(hosts) > most else ""
+    return ", ".join(one_line(host, 80) for host in hosts[:most]) + more
+
+
+class Streamed(Shown):
+    """Tells each cause on stderr as soon as the first host shows it; the rest is only counted."""
+
+    def __init__(self, total: int, *, quiet: bool = False) -> None:
+        super().__init__(total, quiet=quiet)
+        self._told: set[tuple[str, str, Outcome, str]] = set()
+        self._streaming = True
+
+    def on_wave(self, number: int, hosts: Sequence[str]) -> None:
+        self._streaming = False
+        super().on_wave(number, hosts)
+
+    def on_host(self, view: HostVerdicts) -> None:
+        if self._streaming and not view.reachable:
+            self._once(("", "", Outcome.UNKNOWN, view.reason), view.host, view.reason)
+        elif self._streaming:
+            for one in view.verdicts:
+                if one.outcome in _BAD:
+                    key = (one.check, one.subject, one.outcome, one.finding.expected)
+                    self._once(key, view.host, verdict_line(one).plain.strip())
+        super().on_host(view)
+
+    def _once(self, key: tuple[str, str, Outcome, str], host: str, text: str) -> None:
+        if key in self._told or len(self._told) > _MOST_STREAMED:
+            return
+        self._told.add(key)
+        if len(self._told) > _MOST_STREAMED:
+            self._line("More is found; all of it is told at the end.")
+        else:
+            self._line(f"{host}: {text}", style=STYLES[key[2]])
+
+
+def print_drift(found: Drift) -> None:
+    """New causes, those of before, and what is good again."""
+    out = console()
+    new = [one for one in found.causes if one.new]
+    old = [one for one in found.causes if not one.new]
+    _print_some(out, "New since the sweep before:", new, found.hosts)
+    first = found.first_time == found.hosts
+    _print_some(out, "Found:" if first or not new else "As before:", old, found.hosts)
+    if found.left_out:
+        out.print(Text(f"{found.left_out} findings were too different to be grouped."))
+    if found.cured:
+        out.print(Text("Good again:", style="bold"))
+    for (check, subject), hosts in found.cured.items():
+        what = f"{check} {one_line(subject)}".strip()
+        out.print(Text(f"  {what} - {plural(len(hosts), 'host')}: {host_names(hosts)}"))
+
+
+def print_hosts(views: Mapping[str, HostVerdicts]) -> None:
+    """Which host is the odd one, how each of a few stands, and how many stand how."""
+    out = console()
+    print_odd(views)
+    if len(views) <= _MOST_HOST_LINES:
+        for view in views.values():
+            out.print(Text(view.host, style="bold"), outcome_text(view.outcome))
+    counts = summary(views.values())
+    out.print(Text("  ".join(f"{name}: {number}" for name, number in counts.items())))
+
+
+def _print_some(out: Console, title: str, some: Sequence[Drifted], hosts: int) -> None:
+    if not some:
+        return
+    out.print(Text(title, style="bold"))
+    for one in some[:_MOST_CAUSES]:
+        for line in cause_lines(one, hosts):
+            out.print(line)
+    if len(some) > _MOST_CAUSES:
+        out.print(Text(f"  and {len(some) - _MOST_CAUSES} more causes; '--json' has them all"))
+
+
+def cause_lines(one: Drifted, hosts: int) -> list[Text]:
+    """What it is, on which hosts, since when and with what, and how it is repaired."""
+    cause = one.cause
+    told = list(cause.hosts.values())
+    many = f"{len(told)} of {plural(hosts, 'host')}: " if hosts > 1 else ""
+    lines = [_what(cause), Text(f"           {many}{host_names(one.new or told)}")]
+    if one.new and len(one.new) < len(told):
+        lines[1].append(f" (new; it was on {len(told) - len(one.new)} before)")
+    lines.append(Text(f"           {_since(one.trace)}", style="dim"))
+    lines.append(Text(f"           {_repair(one)}", style="dim"))
+    return lines
+
+
+def _what(cause: Cause) -> Text:
+    if not cause.check:
+        line = Text("  ")
+        line.append(f"{cause.outcome.value:<8} ", style=STYLES[cause.outcome])
+        return line.append(f"{cause.expected}: {one_line(cause.subject)}")
+    observed, reason = (_usual(texts) for texts in (cause.observed, cause.reasons))
+    finding = Finding(cause.outcome, cause.subject, observed, cause.expected, reason)
+    return verdict_line(Verdict(cause.check, finding))
+
+
+def _usual(texts: Mapping[str, int]) -> str:
+    if not texts:
+        return ""
+    text = max(texts, key=lambda one: texts[one])
+    more = len(texts) - 1
+    return f"{text} (and {more} other values)" if more else text
+
+
+def _since(trace: Trace) -> str:
+    if trace.first_bad is None:
+        return "Since when is not known."
+    if trace.last_good is None:
+        return f"First seen {_day(trace.first_bad)}; the record never saw it good."
+    text = f"Since {_day(trace.first_bad)}; seen good until {_day(trace.last_good)}."
+    if trace.never_good:
+        text += f" On {plural(trace.never_good, 'host')} the record never saw it good."
+    usual = [
+        what if times == trace.traced else f"{what} ({plural(times, 'host')})"
+        for what, times in trace.meanwhile.most_common(_MEANWHILE)
+    ]
+    meanwhile = one_line("; ".join(usual)) or "nothing that is recorded"
+    return f"{text} Changed in between: {meanwhile}."
+
+
+def _day(when: datetime) -> str:
+    here = when.astimezone()
+    today = datetime.now(UTC).astimezone().date()
+    return f"today {here:%H:%M}" if here.date() == today else f"{here:%a %Y-%m-%d %H:%M}"
+
+
+def _repair(one: Drifted) -> str:
+    check = one.cause.check
+    if not check:
+        return "hfprov cannot repair what it does not reach."
+    if not one.level or one.impact is None:
+        return f"A person repairs it: 'hfprov explain {check}'."
+    costs = COSTS[one.impact]
+    if one.cause.outcome is Outcome.WARN:
+        return f"A warning: role '{one.role}' does not run for it; 'hfprov explain {check}'."
+    return f"Role '{one.role}' repairs it ('--repair --only {one.level}'); it costs {costs}."
