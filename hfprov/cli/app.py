@@ -8,52 +8,20 @@ import signal
 import sys
 from types import FrameType
 
-import typer
-
-from hfprov.cli import (
-    certificates,
-    diagnose,
-    drift,
-    lab,
-    nodes,
-    path_mtu,
-    reboot,
-    records,
-    reference,
-    reports,
-    schedule,
-    streams,
-)
+from hfprov.cli import streams
 from hfprov.errors import ExitCode, HfprovError
-
-# Typer carries a click of its own; its common base of usage errors is reached through this class.
-_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
-
-app = typer.Typer(
-    name="hfprov",
-    help="Bring bare-metal accelerator nodes to one declared baseline, and prove it.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-nodes.register(app)
-certificates.register(app)
-drift.register(app)
-reboot.register(app)
-path_mtu.register(app)
-diagnose.register(app)
-records.register(app)
-reports.register(app)
-reference.register(app)
-app.add_typer(schedule.app, name="schedule")
-app.add_typer(lab.app, name="lab")
 
 
 def main() -> None:
     """Run the command line; every error that is not a bug ends in one sentence and an exit code."""
     streams.prepare()
     _catch_signals()
+    if sys.argv[1:2] == ["gate"]:
+        _leave(_gate(sys.argv[2:]))
+    import typer
+
+    from hfprov.cli.commands import USAGE_ERROR, app
+
     code: object
     try:
         code = app(standalone_mode=False)
@@ -61,7 +29,7 @@ def main() -> None:
     except HfprovError as error:
         _complain(error.message, error.hint)
         code = error.exit_code
-    except _USAGE_ERROR as error:
+    except USAGE_ERROR as error:
         error.show()  # type: ignore[attr-defined] # a ClickException, which has no public name
         code = ExitCode.USAGE
     except (KeyboardInterrupt, typer.Abort):
@@ -75,6 +43,18 @@ def main() -> None:
             "Interrupted. What was known until then is recorded.", "See it with 'hfprov show'."
         )
     _leave(int(code) if isinstance(code, int) else 0)
+
+
+def _gate(arguments: list[str]) -> int:
+    """The gate, which runs before every job: it must not wait for the other commands to load."""
+    from hfprov.certificate.gate import main as gate
+
+    try:
+        return gate(arguments)
+    except SystemExit as end:  # '--help'
+        return end.code if isinstance(end.code, int) else int(ExitCode.USAGE)
+    except KeyboardInterrupt:
+        return int(ExitCode.INTERRUPTED)
 
 
 def _leave(code: int) -> None:
@@ -95,9 +75,9 @@ def _catch_signals() -> None:
 def _complain(message: str, hint: str = "") -> None:
     from hfprov.evidence.text import clean
 
-    typer.echo(f"hfprov: {clean(message)}", err=True)
+    sys.stderr.write(f"hfprov: {clean(message)}\n")
     if hint:
-        typer.echo(f"        {clean(hint)}", err=True)
+        sys.stderr.write(f"        {clean(hint)}\n")
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -25,7 +25,7 @@ from hfprov.certificate.uniformity import odd_hosts
 from hfprov.certificate.verification import Verification
 from hfprov.checks.registry import all_checks
 from hfprov.cli import lab
-from hfprov.cli.app import app
+from hfprov.cli.commands import app
 from hfprov.converge import Plan, Report
 from hfprov.errors import ExitCode
 from hfprov.evidence.system import Kernel

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hfprov import schedule
-from hfprov.cli.app import app
+from hfprov.cli.commands import app
 from hfprov.errors import UsageError
 from hfprov.schedule import SERVICE, TIMER, Job, Systemd, quoted, units
 

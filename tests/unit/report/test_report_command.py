@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hfprov.cli.app import app
+from hfprov.cli.commands import app
 from hfprov.errors import ExitCode, RecordError, UsageError
 from hfprov.report import html_page
 from hfprov.verdict import Finding, Outcome, Verdict

@@ -1,0 +1,42 @@
+"""All commands of the command line, as one Typer application."""
+
+from __future__ import annotations
+
+import typer
+
+from hfprov.cli import (
+    certificates,
+    diagnose,
+    drift,
+    lab,
+    nodes,
+    path_mtu,
+    reboot,
+    records,
+    reference,
+    reports,
+    schedule,
+)
+
+# Typer carries a click of its own; its common base of usage errors is reached through this class.
+USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
+
+app = typer.Typer(
+    name="hfprov",
+    help="Bring bare-metal accelerator nodes to one declared baseline, and prove it.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+nodes.register(app)
+certificates.register(app)
+drift.register(app)
+reboot.register(app)
+path_mtu.register(app)
+diagnose.register(app)
+records.register(app)
+reports.register(app)
+reference.register(app)
+app.add_typer(schedule.app, name="schedule")
+app.add_typer(lab.app, name="lab")
