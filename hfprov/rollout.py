@@ -79,6 +79,7 @@ class Budget:
 LEVELS = ("safe", "restart", "reboot")
 """How far a repair may go, mildest first."""
 LEFTOVER_WORK = "node.leftover_work"
+_BY_HAND = "no role repairs it"
 _REPAIRABLE = (Outcome.FAIL, Outcome.UNKNOWN)
 LEVEL_NEEDED = {
     Impact.NONE: "safe",
@@ -115,12 +116,13 @@ def repair_for(
     """
     needed: dict[str, set[Impact]] = {}
     withheld: dict[str, str] = {}
+    by_hand: dict[str, str] = {}
     for verdict in verdicts:
         check = find_check(verdict.check)
         if check is None or verdict.outcome not in _REPAIRABLE:
             continue
         if check.role not in roles or check.impact is Impact.MANUAL:
-            withheld[verdict.check] = "no role repairs it"
+            by_hand[verdict.check] = str(check.role)
         else:
             needed.setdefault(str(check.role), set()).add(check.impact)
     chosen = []
@@ -137,7 +139,9 @@ def repair_for(
             withheld[role] = reason
         else:
             chosen.append(role)
-    return Repair(tuple(chosen), withheld)
+    # A role that runs anyway may settle it: only the second observation can say who must.
+    manual = {name: _BY_HAND for name, role in by_hand.items() if role not in chosen}
+    return Repair(tuple(chosen), {**manual, **withheld})
 
 
 def reboot_needed(verdicts: Sequence[Verdict]) -> str:

@@ -70,6 +70,8 @@ def reset(
 ) -> None:
     """Throw nodes away and start them anew."""
     _rack(directory).reset(node)
+    names = ", ".join(dict.fromkeys(node))
+    typer.echo(f"Started anew, as from the factory: {names}.")
 
 
 @app.command("break")

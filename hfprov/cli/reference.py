@@ -44,12 +44,15 @@ def explain(
 
 
 def _nearest(name: str) -> str:
-    import difflib
-
     from hfprov.checks.registry import all_checks
+    from hfprov.report.nearest import nearest
 
-    close = difflib.get_close_matches(name, [one.id for one in all_checks()], 1)
-    return f"Did you mean '{close[0]}'?" if close else "'hfprov explain' lists them."
+    close = nearest(name, [one.id for one in all_checks()])
+    if not close:
+        return "'hfprov explain' lists them."
+    quoted = [f"'{one}'" for one in close]
+    listed = " or ".join([", ".join(quoted[:-1]), quoted[-1]] if quoted[1:] else quoted)
+    return f"Did you mean {listed}?"
 
 
 def parse(

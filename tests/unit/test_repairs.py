@@ -71,9 +71,16 @@ def test_on_an_idle_node_a_drain_costs_nothing():
 
 
 def test_what_only_a_person_repairs_is_said_and_blocks_no_role():
-    repair = repair_for(failing("m.manual", "n.none", "a.safe"), ROLES)
-    assert repair.roles == ("limits",)
+    repair = repair_for(failing("m.manual", "n.none", "t.safe"), ROLES)
+    assert repair.roles == ("time_sync",)
     assert set(repair.withheld) == {"m.manual", "n.none"}
+
+
+def test_what_a_role_that_runs_anyway_may_settle_is_not_said_to_be_left():
+    repair = repair_for(failing("m.manual", "a.safe"), ROLES)
+    assert repair == rollout.Repair(("limits",), {})
+    withheld = repair_for(failing("m.manual", "a.restart"), ROLES, allowed="safe")
+    assert set(withheld.withheld) == {"limits", "m.manual"}
 
 
 def test_a_role_that_the_host_does_not_have_is_not_run():
