@@ -9,6 +9,7 @@ from hfprov.cli import (
     diagnose,
     drift,
     lab,
+    measure,
     nodes,
     path_mtu,
     reboot,
@@ -34,6 +35,7 @@ certificates.register(app)
 drift.register(app)
 reboot.register(app)
 path_mtu.register(app)
+measure.register(app)
 diagnose.register(app)
 records.register(app)
 reports.register(app)

@@ -78,9 +78,9 @@ def _ends(fleet: Fleet) -> tuple[list[Endpoint], dict[str, str]]:
     untested: dict[str, str] = {}
     asked = dict.fromkeys(fleet.baselines, (ADDRESSES,))
     for answer in _observe(fleet, asked):
-        names, wanted = _declared(fleet.baselines[answer.host])
+        names, wanted = declared(fleet.baselines[answer.host])
         try:
-            seen = _interfaces(answer)
+            seen = interfaces_of(answer)
         except (NoEvidenceError, NotUnderstoodError) as error:
             untested[answer.host] = error.message
             continue
@@ -93,14 +93,16 @@ def _ends(fleet: Fleet) -> tuple[list[Endpoint], dict[str, str]]:
     return ends, untested
 
 
-def _declared(baseline: Baseline) -> tuple[Sequence[str], int]:
+def declared(baseline: Baseline) -> tuple[Sequence[str], int]:
+    """The data interfaces of a host and the MTU they must have; none without the role."""
     if ROLE not in baseline.roles:
         return (), 0
     names = [str(name) for name in baseline["jumbo_mtu_interfaces"]]
     return names, int(str(baseline["jumbo_mtu_bytes"]))
 
 
-def _interfaces(answer: Answer) -> Interfaces:
+def interfaces_of(answer: Answer) -> Interfaces:
+    """The interfaces in an answer to :data:`ADDRESSES`; raises NoEvidenceError for none."""
     if answer.observation is None:
         raise NoEvidenceError(answer.error)
     found = ip_link.parse(answer.observation.text(ADDRESSES))

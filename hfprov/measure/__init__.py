@@ -1,0 +1,1 @@
+"""Bandwidth and latency that can be believed: plans, conditions, runs, statistics, judgement."""

@@ -1,0 +1,174 @@
+"""What was measured, judged: opinions per value, and the host that explains slow pairs. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hfprov.measure.judges import (
+    Bound,
+    Judge,
+    Opinion,
+    Past,
+    history,
+    nominal,
+    peers,
+    stability,
+    together,
+)
+from hfprov.measure.session import Taken
+from hfprov.measure.statistics import Summary, summarise
+from hfprov.measure.tools import Figure
+from hfprov.pairs.explain import Cause, Kind, explain
+from hfprov.verdict import Outcome
+
+SLOW = 0.8
+"""Share of what good pairs reach below which a pair is slow."""
+_BEST = 0.25
+"""Share of pairs that stands for what the network can do: in a small rack one bad host spoils half
+of all pairs, and the middle with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One test on one host, or from one host to another."""
+
+    host: str
+    peer: str
+    rail: str
+    test: str
+    unit: str
+    figure: Figure | None
+    summary: Summary | None
+    """None: it was tried and gave no figure; ``opinions`` say why."""
+    opinions: tuple[Opinion, ...]
+    taken: Taken = field(repr=False)
+    conditions: Mapping[str, Any] = field(repr=False, default_factory=dict)
+
+    @property
+    def outcome(self) -> Outcome:
+        return together(self.opinions)
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """What explains slow pairs of one rail and test."""
+
+    rail: str
+    test: str
+    cause: Cause
+    value: float
+    """Median of its slow pairs."""
+    usual: float
+    """What good pairs reach."""
+    unit: str
+    alone: float | None = None
+    """What the host reached with nothing else on the network; None: not tried."""
+
+    @property
+    def only_beside_others(self) -> bool:
+        """Whether it is fast when it is alone: the network is shared, not broken at this host."""
+        return self.alone is not None and self.alone >= SLOW * self.usual
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """What is needed to judge a value beside the value itself."""
+
+    bounds: Mapping[tuple[str, str], Bound]
+    """By host and test."""
+    past: Mapping[tuple[str, str, str], Sequence[Past]]
+    """By host, peer and test, oldest first."""
+    conditions: Mapping[tuple[str, str], Mapping[str, Any]]
+    """By host and name of the tool."""
+
+
+def judge(taken: Sequence[Taken], known: Judging) -> list[Result]:
+    """Every value with what each judge says of it."""
+    medians: dict[str, list[tuple[Taken, float]]] = {}
+    for one in taken:
+        if not one.problem:
+            for test, figure in one.figures.items():
+                medians.setdefault(test, []).append((one, statistics.median(figure.values)))
+    results = []
+    for one in taken:
+        known_here = known.conditions.get((one.host, one.tool.name), {})
+        conditions = {**known_here, "argv": list(one.argv)}
+        if one.problem or not one.figures:
+            reason = one.problem or "It gave no figure."
+            spoken = Opinion(Judge.STABILITY, Outcome.UNKNOWN, reason)
+            results.append(
+                Result(one.host, one.peer, one.rail, one.tool.name, "", None, None, (spoken,), one,
+                       conditions)
+            )  # fmt: skip
+            continue
+        for test, figure in one.figures.items():
+            others = [value for other, value in medians[test] if other is not one]
+            opinions = _opinions(one, figure, others, conditions, known)
+            results.append(
+                Result(one.host, one.peer, one.rail, test, figure.unit, figure,
+                       summarise(figure.values), opinions, one, conditions)
+            )  # fmt: skip
+    return results
+
+
+def _opinions(
+    one: Taken,
+    figure: Figure,
+    others: Sequence[float],
+    conditions: Mapping[str, Any],
+    known: Judging,
+) -> tuple[Opinion, ...]:
+    summary = summarise(figure.values)
+    better = figure.higher_is_better
+    past = known.past.get((one.host, one.peer, figure.test), ())
+    return (
+        stability(summary),
+        nominal(summary.median, known.bounds.get((one.host, figure.test)), higher_is_better=better),
+        peers(summary.median, others, higher_is_better=better),
+        history(summary.median, past, conditions, higher_is_better=better),
+    )
+
+
+def culprits(taken: Iterable[Taken]) -> list[Culprit]:
+    """Per rail and test, what explains the pairs that are slow beside the best ones."""
+    groups: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
+    units: dict[tuple[str, str], str] = {}
+    for one in taken:
+        if one.peer and not one.problem:
+            for test, figure in one.figures.items():
+                key = one.rail, test
+                groups.setdefault(key, {})[one.host, one.peer] = statistics.median(figure.values)
+                units[key] = figure.unit
+    found = []
+    for (rail, test), values in groups.items():
+        usual = usual_of(list(values.values()))
+        passed = {pair: value >= SLOW * usual for pair, value in values.items()}
+        for cause in explain(passed):
+            slow = [
+                value
+                for pair, value in values.items()
+                if not passed[pair] and _concerns(cause, pair)
+            ]
+            if slow:
+                found.append(
+                    Culprit(rail, test, cause, statistics.median(slow), usual, units[rail, test])
+                )
+    return found
+
+
+def usual_of(values: Sequence[float]) -> float:
+    """What good pairs reach: the median of the best quarter."""
+    best = sorted(values)[-max(1, round(_BEST * len(values))) :]
+    return statistics.median(best)
+
+
+def _concerns(cause: Cause, pair: tuple[str, str]) -> bool:
+    if cause.kind in (Kind.GROUPS, Kind.PAIR):
+        one, other = (set(group) for group in cause.hosts)
+        return bool({pair[0]} & one and {pair[1]} & other) or bool(
+            {pair[1]} & one and {pair[0]} & other
+        )
+    return bool(set(pair) & set(cause.hosts[0]))

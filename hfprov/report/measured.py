@@ -1,0 +1,163 @@
+"""Measurements for people and for programs: plan, values with every judge, matrix of pairs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.text import Text
+
+from hfprov.measure.plan import HostStep, MeasurePlan, seconds_of
+from hfprov.measure.result import Result
+from hfprov.measure.run import Measured, words
+from hfprov.report.inert import one_line
+from hfprov.report.terminal import STYLES, console, print_table
+from hfprov.verdict import Outcome
+
+_MATRIX = 16
+"""Hosts up to which pairs are shown as a matrix; more do not fit a terminal."""
+
+
+def print_measure_plan(todo: MeasurePlan) -> None:
+    """What runs where, against whom, how long: before anything runs."""
+    out = console(sys.stderr)
+    for step in todo.steps:
+        about = f"about {seconds_of(step, todo.settings):.0f} s"
+        if isinstance(step, HostStep):
+            text = f"{step.tool.name} on {', '.join(step.hosts)}: {about}"
+        else:
+            pairs = sum(len(one) for one in step.rounds)
+            text = (
+                f"{step.tool.name} in {step.rail}: {pairs} pairs of {len(step.ends)} hosts, both "
+                f"ways, in {len(step.rounds)} rounds: {about}"
+            )
+        out.print(Text(one_line(text)))
+    for what, reason in todo.missing.items():
+        out.print(Text(f"{one_line(what)}: not measured: {one_line(reason)}", style="yellow"))
+    out.print(Text(f"In all about {todo.seconds:.0f} s."))
+
+
+def print_measured(done: Measured) -> None:
+    """Every value with its outcome and what each judge says; then who explains slow pairs."""
+    out = console()
+    for result in done.results:
+        if result.peer and len(done.results) > _MATRIX and result.outcome is Outcome.PASS:
+            continue
+        line = Text(f"{result.outcome.value:<8}", style=STYLES[result.outcome])
+        line.append(f"{_ends(result)} {result.test} ", style="bold")
+        if result.summary:
+            line.append(one_line(_figures(result)))
+        out.print(line)
+        for spoken in result.opinions:
+            out.print(Text(f"          {spoken.judge.value}: {one_line(spoken.reason)}", "dim"))
+    _print_matrices(done.results)
+    for blamed in done.culprits:
+        style = "yellow" if blamed.only_beside_others else "red"
+        out.print(Text(one_line(words(blamed)), style=style))
+    for what, reason in done.unfit.items():
+        out.print(Text(f"{one_line(what)}: not measured: {one_line(reason)}", style="magenta"))
+    if not done.results and not done.unfit:
+        out.print(Text("Nothing was measured."))
+
+
+def _ends(result: Result) -> str:
+    return f"{result.host} -> {result.peer}" if result.peer else result.host
+
+
+def _figures(result: Result) -> str:
+    if result.summary is None:
+        return "no figure"
+    one = result.summary
+    return (
+        f"{one.median:.4g} {result.unit} ({one.count} repeats, {one.least:.4g} to {one.most:.4g})"
+    )
+
+
+def _print_matrices(results: Sequence[Result]) -> None:
+    out = console()
+    for rail, test in dict.fromkeys((one.rail, one.test) for one in results if one.peer):
+        mine = {
+            (one.host, one.peer): one
+            for one in results
+            if one.peer and (one.rail, one.test) == (rail, test)
+        }
+        hosts = list(dict.fromkeys(host for pair in mine for host in pair))
+        if len(hosts) > _MATRIX:
+            continue
+        unit = next(iter(mine.values())).unit
+        out.print(Text(f"{test} in {rail}, {unit}, from the row to the column:", style="bold"))
+        print_table(
+            ("", *hosts),
+            [[host, *(_cell(mine.get((host, other))) for other in hosts)] for host in hosts],
+        )
+
+
+def _cell(result: Result | None) -> str | Text:
+    if result is None:
+        return ""
+    if result.summary is None:
+        return Text("?", style=STYLES[Outcome.UNKNOWN])
+    return f"{result.summary.median:.4g}"
+
+
+def measured_document(done: Measured) -> dict[str, Any]:
+    """``hfprov measure --json``; described in docs/schemas/measure-1.json."""
+    return {
+        "schema": "hfprov.measure/1",
+        "run": done.run,
+        "exit_code": int(done.code),
+        "plan": {
+            "seconds": round(done.plan.seconds),
+            "steps": [_step(step) for step in done.plan.steps],
+        },
+        "results": [result_document(one) for one in done.results],
+        "causes": [
+            {
+                "test": one.test,
+                "rail": one.rail,
+                "kind": one.cause.kind.value,
+                "hosts": [list(group) for group in one.cause.hosts],
+                "value": one.value,
+                "usual": one.usual,
+                "alone": one.alone,
+                "unit": one.unit,
+                "says": words(one),
+            }
+            for one in done.culprits
+        ],
+        "not_measured": dict(done.unfit),
+    }
+
+
+def _step(step: Any) -> dict[str, Any]:
+    if isinstance(step, HostStep):
+        return {"tool": step.tool.name, "hosts": list(step.hosts), "rail": "", "rounds": []}
+    return {
+        "tool": step.tool.name,
+        "hosts": list(step.ends),
+        "rail": step.rail,
+        "rounds": [[list(pair) for pair in one] for one in step.rounds],
+    }
+
+
+def result_document(one: Result) -> dict[str, Any]:
+    """One value, with its samples and every judge's opinion."""
+    return {
+        "host": one.host,
+        "peer": one.peer,
+        "rail": one.rail,
+        "test": one.test,
+        "unit": one.unit,
+        "outcome": one.outcome.value,
+        "median": one.summary.median if one.summary else None,
+        "least": one.summary.least if one.summary else None,
+        "most": one.summary.most if one.summary else None,
+        "variation": one.summary.variation if one.summary else None,
+        "samples": list(one.figure.values) if one.figure else [],
+        "curve": [list(point) for point in one.figure.curve] if one.figure else [],
+        "opinions": [
+            {"judge": spoken.judge.value, "outcome": spoken.outcome.value, "reason": spoken.reason}
+            for spoken in one.opinions
+        ],
+    }
