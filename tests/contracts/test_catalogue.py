@@ -123,7 +123,11 @@ def installed(driver: str, **changes: object) -> Installed:
     [
         ("580.95.05", "h100-sxm", ["nvidia-r580"]),
         ("590.48.01", "h100-sxm", ["nvidia-r590"]),
-        ("590.48.01", "v100-sxm2", ["nvidia-r590", "nvidia-volta-after-580"]),
+        (
+            "590.48.01",
+            "v100-sxm2",
+            ["nvidia-r590", "nvidia-volta-after-580", "nvidia-before-turing-module"],
+        ),
         ("999.1", "h100-sxm", []),
         ("", "h100-sxm", []),
     ],
