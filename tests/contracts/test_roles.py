@@ -17,7 +17,7 @@ from hfprov.checks.registry import all_checks
 ROOT = Path(__file__).parents[2]
 ROLES = sorted(path.parents[1] for path in ROOT.glob("roles/*/meta/argument_specs.yml"))
 MUTATIONS = Path(__file__).with_name("roles_mutations.yml")
-MODULES = ("limits", "mtu", "time", "performance", "comm_library", "tools", "hardening")
+MODULES = ("limits", "mtu", "time", "performance", "comm_library", "tools", "hardening", "rdma")
 
 UNJUDGED: Mapping[str, str] = {}
 """Variables that no check can read back, each with the reason."""
@@ -34,6 +34,15 @@ UNPROVOKED = {
     "performance.idle_latency": "the kernel is the host's; tests/unit/checks/test_performance.py",
     "performance.hugepages": "the kernel is the host's; tests/unit/checks/test_performance.py",
     "performance.swap": "not declared by default; tests/unit/checks/test_performance.py",
+    "rdma.modules.loaded": "the kernel is the machine's; tests/unit/checks/rdma/test_rdma_stack.py",
+    "rdma.netns.live": "the kernel is the machine's; tests/unit/checks/rdma/test_rdma_stack.py",
+    "rdma.devices": "none is declared by default; tests/unit/checks/rdma/test_rdma_live.py",
+    "rdma.ports": "none is declared by default; tests/unit/checks/rdma/test_rdma_live.py",
+    "rdma.gids": "none is declared by default; tests/unit/checks/rdma/test_rdma_live.py",
+    "rdma.roce": "none is declared by default; tests/unit/checks/rdma/test_rdma_live.py",
+    "rdma.qos": "none is declared by default; tests/unit/checks/rdma/test_rdma_live.py",
+    "rdma.rxe": "none is declared by default; tests/unit/checks/rdma/test_rdma_live.py",
+    "rdma.pci": "none is declared by default; tests/unit/checks/rdma/test_rdma_live.py",
     "comm_library.devices": "none is declared by default; tests/unit/checks/test_comm_library.py",
 }
 """Checks that no mutation makes fail on a practice node: why, and where they do fail."""
@@ -183,9 +192,13 @@ def test_hidden_failures_are_seen():
     assert hidden_failures([{"name": "c", "command": "x", "failed_when": False}]) == ["c"]
 
 
+KERNEL_NAMES = frozenset({"rdma_cm", "rdma_ucm", "rdma_rxe"})
+"""Modules of the kernel whose names begin like variables of a role."""
+
+
 def misspelt(role: str, known: set[str], text: str) -> set[str]:
     """Names with the role's prefix that nothing defines: Ansible's validation lets them pass."""
-    return set(re.findall(rf"\b(?:__)?{role}_[a-z0-9_]+", text)) - known
+    return set(re.findall(rf"\b(?:__)?{role}_[a-z0-9_]+", text)) - known - KERNEL_NAMES
 
 
 def defined_in(role: Path) -> set[str]:

@@ -37,6 +37,7 @@ GROUPS = {
     "comm_library": "comm_library.",
     "diagnostics_tools": "tools.",
     "hardening": "hardening.",
+    "rdma": "rdma.",
 }
 CASES = [
     pytest.param(role, mutation, id=f"{role}-{mutation['what'].replace(' ', '_')}")
@@ -130,7 +131,7 @@ PLACES = (
     "etc/security etc/systemd etc/chrony etc/default etc/network "
     "etc/sysctl.d etc/sysctl.conf etc/ufw etc/nccl.conf etc/rccl.conf etc/ucx etc/profile.d "
     "etc/environment root/.nccl.conf home usr/share/modules opt/modulefiles "
-    "etc/ssh etc/modprobe.d etc/apt etc/fstab etc/audit etc/hfprov"
+    "etc/modules-load.d etc/udev etc/ssh etc/modprobe.d etc/apt etc/fstab etc/audit etc/hfprov"
 )
 SNAPSHOT = f"cd / && tar -cpf /run/before.tar {PLACES} 2>/dev/null; test -s /run/before.tar"
 RESTORE_FILES = f"cd / && rm -rf {PLACES} && tar -xpf /run/before.tar && systemctl daemon-reload\n"
@@ -146,6 +147,11 @@ RESTORE = {
         "dpkg-query -W -f '${db:Status-Status}' numactl | grep -q ^inst || "
         "apt-get -qq -y install numactl >/dev/null; "
         "systemctl stop iperf3 nvmf-autoconnect; systemctl reset-failed"
+    ),
+    "rdma": (
+        "rm -rf /run/v /run/v.deb; dpkg -P mlnx-ofed-kernel-modules 2>/dev/null; "
+        "dpkg-query -W -f '${db:Status-Status}' ibverbs-utils | grep -q ^inst || "
+        "apt-get -qq -y install ibverbs-utils >/dev/null"
     ),
     "hardening": (
         "systemctl stop hfprov-guard.timer 2>/dev/null; "
