@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +19,7 @@ from hfprov.errors import NoHostsError, UsageError
 
 if TYPE_CHECKING:
     from hfprov.converge import Tools
+    from hfprov.inventory import Inventory
     from hfprov.record.store import Record
     from hfprov.sweep import Fleet
 
@@ -27,6 +29,14 @@ InventoryOption = Annotated[
     list[Path] | None,
     typer.Option(
         "--inventory", "-i", envvar="HFPROV_INVENTORY", help="Ansible inventory; may be repeated."
+    ),
+]
+ViewInventoryOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--inventory",
+        "-i",
+        help="Only hosts of this Ansible inventory; for '--limit' also $HFPROV_INVENTORY.",
     ),
 ]
 LimitOption = Annotated[
@@ -102,6 +112,25 @@ def selection(
     return Selection(tuple(inventory), limit, tuple(vault or ()), password)
 
 
+def wanted_hosts(inventory: list[Path] | None, limit: str | None) -> Callable[[str], bool] | None:
+    """Which hosts a view of the record is about; None: all of them.
+
+    With an inventory the limit is an Ansible pattern, of hosts and groups as they are now. Without
+    one it is a comma list of names with wildcards: the record remembers hosts, not groups.
+    """
+    if limit is None and not inventory:
+        return None
+    from_environment = os.environ.get("HFPROV_INVENTORY")
+    if limit is None or inventory or from_environment:
+        from hfprov.inventory import load
+
+        paths = tuple(inventory or (Path(str(from_environment)),))
+        names = frozenset(host.name for host in load(paths, limit=limit).hosts)
+        return names.__contains__
+    patterns = [one.strip() for one in limit.split(",") if one.strip()]
+    return lambda name: any(fnmatch.fnmatchcase(name, one) for one in patterns)
+
+
 def open_site(chosen: Selection, *, at_once: int = 64, deadline: float = 90.0) -> Site:
     """Read the inventory and resolve every baseline. Contacts nothing; raises on any problem."""
     from dataclasses import replace
@@ -136,12 +165,14 @@ def open_site(chosen: Selection, *, at_once: int = 64, deadline: float = 90.0) -
         vault_password_files=chosen.vault_password_files,
         become_password=chosen.become_password,
     )
-    return Site(fleet, tools, _secrets(fleet))
+    return Site(fleet, tools, _secrets(fleet, inventory))
 
 
-def _secrets(fleet: Fleet) -> tuple[str, ...]:
+def _secrets(fleet: Fleet, inventory: Inventory) -> tuple[str, ...]:
     """Every secret of the inventory that must not reach the record."""
-    found: set[str] = set()
+    from hfprov.declare.secrets import encrypted_texts
+
+    found = set(encrypted_texts(inventory.engine))
     for connection in fleet.connections.values():
         found.update(one for one in (connection.password, connection.become_password) if one)
     for baseline in fleet.baselines.values():

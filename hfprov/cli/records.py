@@ -9,7 +9,14 @@ from typing import Annotated
 
 import typer
 
-from hfprov.cli.options import DbOption, JsonOption, open_record
+from hfprov.cli.options import (
+    DbOption,
+    JsonOption,
+    LimitOption,
+    ViewInventoryOption,
+    open_record,
+    wanted_hosts,
+)
 from hfprov.errors import UsageError
 
 RunArgument = Annotated[
@@ -25,15 +32,19 @@ def register(app: typer.Typer) -> None:
 
 def runs(
     last: Annotated[int, typer.Option("--last", "-n", min=1, help="How many, at most.")] = 20,
+    inventory: ViewInventoryOption = None,
+    limit: LimitOption = None,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the runs in the record, newest first."""
+    """List the runs in the record, newest first; with '--limit' those of some hosts."""
     from hfprov.report.documents import runs_document
     from hfprov.report.terminal import print_json, print_runs
 
+    wanted = wanted_hosts(inventory, limit)
     with open_record(db, create=False) as record:
-        found = record.runs(last)
+        hosts = None if wanted is None else [o.name for o in record.hosts() if wanted(o.name)]
+        found = record.runs(last, hosts)
     if as_json:
         print_json(runs_document(found))
     else:
@@ -43,6 +54,8 @@ def runs(
 def show(
     run: RunArgument = "last",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show passes too.")] = False,
+    inventory: ViewInventoryOption = None,
+    limit: LimitOption = None,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -50,8 +63,9 @@ def show(
     from hfprov.report.documents import run_document
     from hfprov.report.terminal import print_json, print_run
 
+    wanted = wanted_hosts(inventory, limit)
     with open_record(db, create=False) as record:
-        view = record.run(run)
+        view = record.run(run).only(wanted)
         if as_json:
             print_json(run_document(view))
         else:
@@ -59,25 +73,37 @@ def show(
 
 
 def history(
-    host: HostArgument,
+    host: Annotated[
+        str | None, typer.Argument(help="A host by its inventory name; or give '--limit'.")
+    ] = None,
     last: Annotated[int, typer.Option("--last", "-n", min=1, help="How many, at most.")] = 20,
+    inventory: ViewInventoryOption = None,
+    limit: LimitOption = None,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what every run found of one host, newest first."""
+    """Show what every run found of a host, newest first."""
     from hfprov.report.documents import history_document
     from hfprov.report.terminal import print_history, print_json
 
+    wanted = wanted_hosts(inventory, limit) if host is None else host.__eq__
+    if wanted is None:
+        raise UsageError("No host was given.", hint="Name one, or give '--limit'.")
     with open_record(db, create=False) as record:
-        entries = record.history(host, last)
-    if not entries:
-        raise UsageError(
-            f"The record knows no host '{host}'.", hint="'hfprov runs' lists the runs."
-        )
-    if as_json:
-        print_json(history_document(host, entries))
-    else:
-        print_history(entries)
+        names = [one.name for one in record.hosts() if wanted(one.name)]
+        if not names:
+            which = f"no host '{host}'" if host else "none of these hosts"
+            raise UsageError(f"The record knows {which}.", hint="'hfprov runs' lists the runs.")
+        if as_json and len(names) > 1:
+            raise UsageError(f"'--json' tells of one host, not of {len(names)}.", hint="Name it.")
+        for name in names:
+            entries = record.history(name, last)
+            if as_json:
+                print_json(history_document(name, entries))
+            else:
+                if len(names) > 1:
+                    typer.echo(f"{name}:")
+                print_history(entries)
 
 
 def evidence(

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from hfprov.cli.options import DbOption, open_record
+from hfprov.cli.options import (
+    DbOption,
+    LimitOption,
+    ViewInventoryOption,
+    open_record,
+    wanted_hosts,
+)
 from hfprov.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -57,6 +63,8 @@ def report(
         typer.Option("--format", "-f", help="Default: by the file's name; else html."),
     ] = None,
     fleet: Annotated[bool, typer.Option("--fleet", help="The same as RUN 'fleet'.")] = False,
+    inventory: ViewInventoryOption = None,
+    limit: LimitOption = None,
     db: DbOption = None,
 ) -> int:
     """Write a report of a run or of the whole fleet, to be read by people or other programs."""
@@ -71,8 +79,9 @@ def report(
     chosen = kind or _format_of(target)
     if target is None and chosen is Format.HTML and sys.stdout.isatty():
         raise UsageError("An HTML page is not for a terminal.", hint="Add '-o report.html'.")
+    wanted = wanted_hosts(inventory, limit)
     with open_record(db, create=False) as record:
-        content = Content(record, FLEET if fleet else run, datetime.now(UTC))
+        content = Content(record, FLEET if fleet else run, datetime.now(UTC), wanted)
         if target is None:
             found = _write(chosen, content, _stdout())
         else:

@@ -123,6 +123,11 @@ class Engine:
         self.loader.set_vault_secrets(secrets)
         return secrets
 
+    @property
+    def has_passwords(self) -> bool:
+        """Whether anything encrypted could be read at all."""
+        return bool(self._secrets)
+
     def activate(self) -> None:
         """Make this inventory's passwords the ones that encrypted values are decrypted with.
 

@@ -86,7 +86,7 @@ class Renderer:
         stack = [value]
         while stack:
             current = stack.pop()
-            secret = secret or self._is_encrypted(current)
+            secret = secret or self.is_encrypted(current)
             for text in _strings(current):
                 names = _names(text) - seen
                 if not names.isdisjoint(_REACHES_ANYTHING):
@@ -95,7 +95,7 @@ class Renderer:
                 stack += (variables[name] for name in names if name in variables)
         return frozenset(seen), secret
 
-    def _is_encrypted(self, value: Any) -> bool:
+    def is_encrypted(self, value: Any) -> bool:
         """Whether a value, at any depth, was encrypted by itself or lies in an encrypted file."""
         if isinstance(value, EncryptedString) or VaultedValue.is_tagged_on(value):
             return True
@@ -103,8 +103,8 @@ class Renderer:
         if origin is not None and origin.path and self.in_encrypted_file(origin.path):
             return True
         if isinstance(value, Mapping):
-            return any(self._is_encrypted(item) for item in value.values())
-        return isinstance(value, list | tuple) and any(self._is_encrypted(item) for item in value)
+            return any(self.is_encrypted(item) for item in value.values())
+        return isinstance(value, list | tuple) and any(self.is_encrypted(item) for item in value)
 
     def in_encrypted_file(self, path: str) -> bool:
         """Whether a file is encrypted as a whole."""

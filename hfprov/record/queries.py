@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from hfprov.errors import RecordError
 from hfprov.record.database import AnyRow
-from hfprov.record.hosts import id_of
+from hfprov.record.hosts import AT_ONCE, id_of, known_ids
 from hfprov.record.model import (
     PARTIAL_PHASES,
     HistoryEntry,
@@ -63,6 +63,22 @@ def find_run(connection: Connection, wanted: str) -> AnyRow:
     raise RecordError(
         f"The record has no run '{wanted}'.", hint="'hfprov runs' lists the runs it has."
     )
+
+
+def runs_of(connection: Connection, names: Sequence[str], most: int) -> list[int]:
+    """Numbers of the newest runs that were about one of these hosts, newest first."""
+    found: set[int] = set()
+    ids = list(known_ids(connection, names).values())
+    for start in range(0, len(ids), AT_ONCE):
+        rows = connection.execute(
+            select(run_host.c.run_seq)
+            .where(run_host.c.host_id.in_(ids[start : start + AT_ONCE]))
+            .distinct()
+            .order_by(run_host.c.run_seq.desc())
+            .limit(most)
+        )
+        found.update(rows.scalars())
+    return sorted(found, reverse=True)[:most]
 
 
 def history(connection: Connection, name: str, limit: int) -> list[HistoryEntry]:

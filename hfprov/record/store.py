@@ -164,11 +164,13 @@ class Record:
 
     # -- reading --------------------------------------------------------------------------------
 
-    def runs(self, limit: int = 20) -> list[RunInfo]:
-        """The newest runs, newest first."""
+    def runs(self, limit: int = 20, names: Sequence[str] | None = None) -> list[RunInfo]:
+        """The newest runs, newest first; with names, those that were about one of these hosts."""
+        query = select(run).order_by(run.c.seq.desc()).limit(limit)
         with self._database.read() as connection:
-            rows = connection.execute(select(run).order_by(run.c.seq.desc()).limit(limit))
-            return [run_from(row) for row in rows]
+            if names is not None:
+                query = query.where(run.c.seq.in_(queries.runs_of(connection, names, limit)))
+            return [run_from(row) for row in connection.execute(query)]
 
     def run(self, wanted: str = "last") -> RunView:
         """A run by its id, the beginning or the last part of it, or ``last``."""

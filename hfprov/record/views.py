@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from typing import Any, NamedTuple, Self
 
 from sqlalchemy import Connection, func, select
 
@@ -59,16 +60,25 @@ class RunView:
         self._database = database
         self._sets = sets
         self._seq = seq
+        self._wanted: Callable[[str], bool] = lambda _: True
 
     @property
     def id(self) -> str:
         return self.info.id
 
+    def only(self, wanted: Callable[[str], bool] | None) -> Self:
+        """The same run, of the hosts whose name is wanted; None: of all."""
+        if wanted is None:
+            return self
+        view = copy(self)
+        view._wanted = wanted  # noqa: SLF001 - our own, of the copy
+        return view
+
     def hosts(self) -> Iterator[HostView]:
         """All hosts of the run by name, with the newest verdicts of each phase."""
         after = ""
         while page := self._page(after):
-            yield from page
+            yield from (one for one in page if self._wanted(one.host))
             after = page[-1].host
 
     def host(self, name: str) -> HostView:
@@ -89,7 +99,8 @@ class RunView:
             what = Change(
                 row.role, row.task, row.action, row.item, row.diff, moment(row.changed_at)
             )
-            yield row.name, what
+            if self._wanted(row.name):
+                yield row.name, what
 
     def events(self, host_name: str | None = None) -> Iterator[Event]:
         """The run's events, in the order in which they were recorded."""
@@ -97,7 +108,9 @@ class RunView:
         if host_name is not None:
             query = query.where(host.c.name == host_name)
         for row in paged(self._database, query, event.c.id):
-            yield event_from(row)
+            # What is said of the run as a whole is said of every part of it.
+            if row.host_name is None or self._wanted(row.host_name):
+                yield event_from(row)
 
     def states(self) -> dict[HostState, int]:
         """How many hosts are in which state."""
@@ -122,7 +135,7 @@ class RunView:
                 sets = self._sets.load(
                     connection, (one for pair in changed for one in (pair.old_set, pair.new_set))
                 )
-            for pair in changed:
+            for pair in filter(lambda one: self._wanted(one.host), changed):
                 yield from _differences(pair.host, sets[pair.old_set], sets[pair.new_set])
 
     def _page(self, after: str) -> list[HostView]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -71,13 +71,21 @@ class Content:
     """What is to be reported. Iterators read as they go: memory does not grow with the fleet.
 
     ``wanted`` is a run as :meth:`Record.run` takes it, or ``fleet`` for what was judged last of
-    every host. Every method raises RecordError when the record cannot be read.
+    every host; ``hosts`` says of a name whether it is told of. Every method raises RecordError
+    when the record cannot be read.
     """
 
-    def __init__(self, record: Record, wanted: str, made_at: datetime) -> None:
+    def __init__(
+        self,
+        record: Record,
+        wanted: str,
+        made_at: datetime,
+        hosts: Callable[[str], bool] | None = None,
+    ) -> None:
         self.made_at = made_at
         self._record = record
-        self._view: RunView | None = None if wanted == FLEET else record.run(wanted)
+        self._wanted = hosts or (lambda _: True)
+        self._view: RunView | None = None if wanted == FLEET else record.run(wanted).only(hosts)
         self._runs: dict[str, RunView] = {}
 
     @property
@@ -143,9 +151,9 @@ class Content:
         return first.at
 
     def _fleet(self) -> Iterator[HostEntry]:
-        known = [one.name for one in self._record.hosts()]
+        known = [one.name for one in self._record.hosts() if self._wanted(one.name)]
         judged: set[str] = set()
-        for one in self._record.fleet():
+        for one in filter(lambda found: self._wanted(found.host), self._record.fleet()):
             judged.add(one.host)
             yield self._latest(one.host, one)
         for name in known:

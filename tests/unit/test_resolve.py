@@ -11,6 +11,7 @@ import yaml
 from ansible.parsing.vault import VaultLib, VaultSecret
 
 from hfprov import inventory, paths
+from hfprov.declare.secrets import encrypted_texts
 from hfprov.errors import BaselineError, InventoryError
 from hfprov.resolve import resolve
 
@@ -513,6 +514,16 @@ def test_a_secret_stays_secret(site, vault):
         "limits_token",
     }
     assert b1["limits_nofile"] == 77
+
+
+def test_everything_encrypted_is_known_whether_a_role_declares_it_or_not(site, vault):
+    password, encrypt = vault
+    files = {"inv/group_vars/rack_a.yml": f"site: {{}}\nplain: open\nmine: {encrypt('canary')}\n"}
+    encrypt("token: [deep, {er: down}]\nport: 4711\n", "inv/group_vars/rack_b.yml")
+    site(files, vault_password_files=[password])
+    playbook = Path("playbooks/provision.yml")
+    found = inventory.load([Path("inv")], playbook=playbook, vault_password_files=[password])
+    assert encrypted_texts(found.engine) == {"canary", "deep", "down", "4711"}
 
 
 def test_a_template_with_filters_is_not_secret_by_itself(site):
