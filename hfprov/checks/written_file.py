@@ -19,19 +19,20 @@ def judge_written_file(
     *,
     wanted: Iterable[str],
     statements: Callable[[str], Iterable[str]],
+    mode: int = MODE,
 ) -> Finding:
     """One finding on a file. ``statements`` gives what a text says, without comments and spacing.
 
     ``result`` is None when nothing of that name was found. Raises NoEvidenceError when the file is
     there but could not be read whole.
     """
-    expected = f"written by the role, mode {MODE:04o}, owner root"
+    expected = f"written by the role, mode {mode:04o}, owner root"
     if result is None or result.status == "absent":
         reason = "The file is not there: the setting does not outlive a restart."
         return failed(path, observed="absent", expected=expected, reason=reason)
     if not result.ok or result.truncated:
         raise NoEvidenceError(f"'{path}' could not be read: {result.stderr or 'it is too long'}.")
-    problems = list(_ownership(result))
+    problems = list(_ownership(result, mode))
     if result.type == "file":
         problems += _difference(list(wanted), list(statements(result.text)))
     if problems:
@@ -52,10 +53,10 @@ def judge_rights(subject: str, result: Result) -> Finding:
     )
 
 
-def _ownership(result: Result) -> Iterable[str]:
+def _ownership(result: Result, mode: int) -> Iterable[str]:
     if result.type != "file" or result.link:
         yield f"It is a link to '{result.link}'." if result.link else "It is not a regular file."
-    if result.mode != MODE:
+    if result.mode != mode:
         yield f"Its mode is {result.mode or 0:04o}."
     if (result.uid, result.gid) != (0, 0):
         yield f"It belongs to {result.uid}:{result.gid}."

@@ -17,7 +17,7 @@ from hfprov.checks.registry import all_checks
 ROOT = Path(__file__).parents[2]
 ROLES = sorted(path.parents[1] for path in ROOT.glob("roles/*/meta/argument_specs.yml"))
 MUTATIONS = Path(__file__).with_name("roles_mutations.yml")
-MODULES = ("limits", "mtu", "time", "performance", "comm_library", "tools", "hardening", "rdma")
+MODULES = ("limits", "mtu", "irq", "time", "performance", "comm_library", "tools", "hardening", "rdma")
 
 UNJUDGED: Mapping[str, str] = {}
 """Variables that no check can read back, each with the reason."""
@@ -30,6 +30,10 @@ UNPROVOKED = {
     "hardening.audit.live": "the kernel is the machine's; test_hardening_updates.py",
     "mtu.management": "a practice node must not lose its network; tests/unit/checks/test_mtu.py",
     "time.offset": "a practice node shares its machine's clock; tests/unit/checks/test_time.py",
+    "irq.affinity": "the NICs are the host's; tests/unit/checks/irq/test_irq_checks.py",
+    "irq.landing": "the NICs are the host's; tests/unit/checks/irq/test_irq_checks.py",
+    "irq.queues": "the NICs are the host's; tests/unit/checks/irq/test_irq_checks.py",
+    "irq.steering": "the NICs are the host's; tests/unit/checks/irq/test_irq_checks.py",
     "performance.governor": "the kernel is the host's; tests/unit/checks/test_performance.py",
     "performance.idle_latency": "the kernel is the host's; tests/unit/checks/test_performance.py",
     "performance.hugepages": "the kernel is the host's; tests/unit/checks/test_performance.py",

@@ -32,6 +32,7 @@ BAD = {Outcome.FAIL, Outcome.UNKNOWN}
 GROUPS = {
     "limits": "limits.",
     "jumbo_mtu": "mtu.",
+    "irq_affinity": "irq.",
     "time_sync": "time.",
     "performance": "performance.",
     "comm_library": "comm_library.",
@@ -131,13 +132,18 @@ PLACES = (
     "etc/security etc/systemd etc/chrony etc/default etc/network "
     "etc/sysctl.d etc/sysctl.conf etc/ufw etc/nccl.conf etc/rccl.conf etc/ucx etc/profile.d "
     "etc/environment root/.nccl.conf home usr/share/modules opt/modulefiles "
-    "etc/modules-load.d etc/udev etc/ssh etc/modprobe.d etc/apt etc/fstab etc/audit etc/hfprov"
+    "etc/modules-load.d etc/udev etc/ssh etc/modprobe.d etc/apt etc/fstab etc/audit etc/hfprov "
+    "usr/local/lib/hfprov etc/udev/rules.d/90-hfprov-irq-affinity.rules"
 )
 SNAPSHOT = f"cd / && tar -cpf /run/before.tar {PLACES} 2>/dev/null; test -s /run/before.tar"
 RESTORE_FILES = f"cd / && rm -rf {PLACES} && tar -xpf /run/before.tar && systemctl daemon-reload\n"
 RESTORE = {
     "limits": "systemctl kill -s HUP systemd-logind; systemctl restart ssh",
     "jumbo_mtu": "networkctl reload; ip link set eth1 mtu 9000; sleep 0.5",
+    "irq_affinity": (
+        "test -x /usr/sbin/ethtool || apt-get -qq -y install ethtool >/dev/null; "
+        "systemctl reset-failed"
+    ),
     "time_sync": "systemctl restart chrony && chronyc waitsync 30 0 0 0.2 >/dev/null",
     "performance": "/usr/lib/systemd/systemd-sysctl --prefix=/net/ipv4",
     "comm_library": "true",
