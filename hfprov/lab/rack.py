@@ -287,7 +287,9 @@ class Rack:
             data_address=state.data_address(node),
             network=node.network,
             running=self._engine.is_running(state, node),
-            systemd=systemd_state(self.paths.ssh_config, node.name),
+            systemd=systemd_state(
+                self.paths.ssh_config, node.name, ready_deadline=self._engine.ready_deadline
+            ),
             faults=tuple(fault for name, fault in state.faults if name == node.name),
         )
 

@@ -20,7 +20,8 @@ def ssh(
     config: Path, name: str, argv: list[str], *, timeout: float = _SSH_DEADLINE
 ) -> subprocess.CompletedProcess[str]:
     """Run a command on a node. Exit code 255 means that SSH failed or ``timeout`` s were over."""
-    command = ["ssh", "-F", str(config), "-o", "ConnectTimeout=5", name, *argv]
+    connect = f"ConnectTimeout={max(5, int(timeout / 4))}"
+    command = ["ssh", "-F", str(config), "-o", connect, name, *argv]
     try:
         return subprocess.run(
             command,
@@ -42,17 +43,29 @@ def await_ssh(config: Path, name: str, *, timeout: float, hint: str) -> None:
     Raises :class:`LabError` after ``timeout`` seconds.
     """
     deadline = time.monotonic() + timeout
-    while (done := ssh(config, name, _STARTED)).returncode == _SSH_FAILED or not done.stdout:
+    patience = _patience(timeout)
+    while (
+        done := ssh(config, name, _STARTED, timeout=patience)
+    ).returncode == _SSH_FAILED or not done.stdout:
         if time.monotonic() > deadline:
             said = printable(done.stderr.strip()[-300:])
             raise LabError(f"'{name}' does not answer over SSH: {said}", hint=hint)
         time.sleep(0.3)
 
 
-def systemd_state(config: Path, name: str) -> str:
-    """What ``systemctl is-system-running`` says, or ``unreachable``."""
-    done = ssh(config, name, ["systemctl", "is-system-running"])
+def systemd_state(config: Path, name: str, *, ready_deadline: float) -> str:
+    """What ``systemctl is-system-running`` says, or ``unreachable``.
+
+    ``ready_deadline`` is the engine's: nodes that take long to start take long to answer.
+    """
+    patience = _patience(ready_deadline)
+    done = ssh(config, name, ["systemctl", "is-system-running"], timeout=patience)
     lines = done.stdout.split()
     if done.returncode == _SSH_FAILED or not lines:
         return UNREACHABLE
     return printable(lines[-1][:40])
+
+
+def _patience(ready_deadline: float) -> float:
+    """Seconds for one command, of nodes that have ``ready_deadline`` seconds to start."""
+    return max(_SSH_DEADLINE, ready_deadline / 10)

@@ -42,12 +42,16 @@ _DEFAULT_SECURITY = "http://deb.debian.org/debian-security"
 _WORK = "var/tmp/hfprov-lab"
 _APT_INSTALL = ["apt-get", "-q", "-y", "--no-install-recommends", "install"]
 _INITIAL_MODULES = "virtio_pci virtio_blk ext4 virtio_net igb e1000e virtio_console nvme"
-"""In this order: the management NIC must be found first and become eth0."""
+_MODULE_OPTIONS = (
+    "softdep igb pre: virtio_pci virtio_net\nsoftdep e1000e pre: virtio_pci virtio_net\n"
+)
+"""udev loads drivers in any order, and the management NIC must be found first to become eth0."""
 _KERNEL_ARGUMENTS = (
     # What an emulated processor has no time for. SYSTEMD_SECCOMP reaches systemd's environment.
     "mitigations=off SYSTEMD_SECCOMP=0 loglevel=4 nokaslr cryptomgr.notests nowatchdog "
     # Nor can it keep to the minute and a half that starting a service or finding a disk may take.
-    "systemd.default_timeout_start_sec=900 systemd.mask=serial-getty@ttyS0.service"
+    "systemd.default_timeout_start_sec=900 systemd.mask=serial-getty@ttyS0.service "
+    "systemd.mask=e2scrub_reap.service"
 )
 
 
@@ -59,6 +63,7 @@ class VmRecipe:
     packages: tuple[str, ...] = tuple(_PACKAGES.split())
     kernel_arguments: str = _KERNEL_ARGUMENTS
     initial_modules: str = _INITIAL_MODULES
+    module_options: str = _MODULE_OPTIONS
     revision: int = 1
     """Raised when the code below makes something else of the same lists."""
 
@@ -186,12 +191,13 @@ def _configure(root: Path, recipe: VmRecipe) -> None:
     files = {
         "etc/initramfs-tools/conf.d/hfprov-lab": "MODULES=list\nCOMPRESS=zstd\nCOMPRESSLEVEL=1\n",
         "etc/initramfs-tools/modules": modules,
+        "etc/modprobe.d/hfprov-lab.conf": recipe.module_options,
         "etc/default/grub.d/hfprov-lab.cfg": (
             "GRUB_TIMEOUT=1\nGRUB_TERMINAL=serial\nGRUB_CMDLINE_LINUX_DEFAULT=\n"
             'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX console=ttyS0 '
             f'{recipe.kernel_arguments}"\n'
         ),
-        # NICs keep the names that containers have as well.
+        # The kernel's names are those that containers have as well.
         "etc/systemd/network/99-default.link": "[Match]\nOriginalName=*\n\n[Link]\nNamePolicy=\n",
     }
     for name, text in files.items():

@@ -241,7 +241,7 @@ def test_a_rack_keeps_the_engine_it_was_made_with(tmp_path, monkeypatch, have, a
 
 
 def test_an_existing_rack_of_virtual_machines_is_driven_as_one(tmp_path, monkeypatch):
-    monkeypatch.setattr("hfprov.lab.rack.systemd_state", lambda *_: "running")
+    monkeypatch.setattr("hfprov.lab.rack.systemd_state", lambda *_, **__: "running")
     monkeypatch.setattr("hfprov.lab.vm.VmEngine.is_running", lambda *_: True)
     save_state(RackPaths(tmp_path), state())
     rack = Rack(tmp_path)
