@@ -100,7 +100,9 @@ def nominal(value: float, bound: Bound | None, *, higher_is_better: bool) -> Opi
 def peers(value: float, others: Sequence[float], *, higher_is_better: bool) -> Opinion:
     """Whether it stands out among the same measurement of other hosts, for the worse."""
     if len(others) + 1 < FEWEST_PEERS:
-        reason = f"{len(others) + 1} hosts are too few to tell an outlier; {FEWEST_PEERS} are not."
+        reason = (
+            f"{len(others) + 1} values are too few to tell an outlier by; it takes {FEWEST_PEERS}."
+        )
         return Opinion(Judge.PEERS, Outcome.UNKNOWN, reason)
     far = modified_z(value, others, FLOOR)
     middle = statistics.median(others)
@@ -149,14 +151,16 @@ def history(
 def together(opinions: Sequence[Opinion]) -> Outcome:
     """The outcome of a measurement: unknown when nobody can say whether the value is good.
 
-    A judge that cannot speak does not spoil what another one knows.
+    Peers can only accuse. That nobody stands out does not make a rack good that is uniformly slow;
+    it takes a nominal value, or a past that was good.
     """
-    stable = [one.outcome for one in opinions if one.judge is Judge.STABILITY]
-    others = [
-        one.outcome
-        for one in opinions
-        if one.judge is not Judge.STABILITY and one.outcome is not Outcome.UNKNOWN
-    ]
-    if Outcome.FAIL in (*stable, *others):
+    outcome = {one.judge: one.outcome for one in opinions}
+    if Outcome.FAIL in outcome.values():
         return Outcome.FAIL
-    return worst([*stable, *others] if others else [Outcome.UNKNOWN])
+    vouched = [
+        outcome[one]
+        for one in (Judge.NOMINAL, Judge.HISTORY)
+        if outcome.get(one, Outcome.UNKNOWN) is not Outcome.UNKNOWN
+    ]
+    stable = outcome.get(Judge.STABILITY, Outcome.UNKNOWN)
+    return worst([stable, *vouched] if vouched else [Outcome.UNKNOWN])

@@ -76,6 +76,8 @@ def measure(
         with quiet_nodes(fleet, todo.hosts, todo.seconds * 2 + _MARGIN, say) as noisy:
             unfit |= noisy
             taken, found = _run(fleet, todo, request.settings, say)
+    places = {host: place for place, host in enumerate(fleet.baselines)}
+    taken.sort(key=lambda one: (one.tool.name, places[one.host], places.get(one.peer, -1)))
     results = judge(taken, _judging(record, fleet, ready, taken))
     for one in results:
         log.measured(_measurement(one, ready[one.host]))

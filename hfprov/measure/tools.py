@@ -114,6 +114,10 @@ def _read_stream(text: str) -> Sequence[Figure]:
     return [Figure("stream triad", "GB/s", (found.triad.bandwidth_gbs,))]
 
 
+_STRESS_SECONDS = 5
+"""In less it is too busy with its start to find a rate, and says so."""
+
+
 def _read_stress(text: str) -> Sequence[Figure]:
     return [Figure("stress-ng stream", "GB/s", (stress_ng.parse(text).memory_gb_s,))]
 
@@ -286,7 +290,8 @@ TOOLS: tuple[Tool, ...] = (
         "stress-ng",
         Kind.MEMORY,
         lambda chosen: [
-            *("stress-ng", "--stream", "0", "--timeout", f"{chosen.seconds}s", "--metrics")
+            *("stress-ng", "--stream", "0", "--metrics"),
+            *("--timeout", f"{max(chosen.seconds, _STRESS_SECONDS)}s"),
         ],
         _read_stress,
         30,

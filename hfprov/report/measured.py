@@ -76,7 +76,9 @@ def _figures(result: Result) -> str:
 
 def _print_matrices(results: Sequence[Result]) -> None:
     out = console()
-    for rail, test in dict.fromkeys((one.rail, one.test) for one in results if one.peer):
+    for rail, test in dict.fromkeys(
+        (one.rail, one.test) for one in results if one.peer and one.figure
+    ):
         mine = {
             (one.host, one.peer): one
             for one in results

@@ -57,6 +57,7 @@ from hfprov.report import certified as certified_report
 from hfprov.report import documents
 from hfprov.report.drift import drift_document, drift_of
 from hfprov.report.golden import golden_table
+from hfprov.report.measured import measured_document
 from hfprov.report.paths import path_mtu_document
 from hfprov.report.plan import plan_document, repair_document
 from hfprov.report.reboots import reboot_document
@@ -244,6 +245,7 @@ def every_document(record, run, lab_json):
     yield scheduled()
     yield reboot_document(rebooted())
     yield path_mtu_document(paths_found())
+    yield measured_document(measured())
     yield lab_json
 
 
@@ -262,6 +264,20 @@ def paths_found():
     )
     result = RailResult(Rail("10.0.0.0/24", tuple(ends)), trials, explain({("n1", "n2"): False}))
     return PathMtu("r1", (result,), {"n3": "No route."}, ExitCode.UNKNOWN)
+
+
+def measured():
+    tool = next(one for one in TOOLS if one.name == "iperf3")
+    ends = {name: End(name, "eth1", "10.0.0.1") for name in ("n1", "n2", "n3")}
+    plan = measure_plan([tool], Settings(), dict.fromkeys(ends, frozenset(["iperf3"])), {"r": ends})
+    taken = [
+        Taken(tool, a, b, "r", figures={"x": Figure("x", "Gbit/s", (rate,) * 5, ((8.0, rate),))})
+        for a, b, rate in (("n1", "n2", 1.0), ("n1", "n3", 1.0), ("n2", "n3", 9.0))
+    ]
+    taken.append(Taken(tool, "n3", "n2", "r", problem="It failed."))
+    results = tuple(judge_measured(taken, Judging({}, {}, {})))
+    found = tuple(culprits(taken))
+    return Measured("r1", plan, results, found, {"n4": "No route."}, ExitCode.UNKNOWN)
 
 
 def parsed():
