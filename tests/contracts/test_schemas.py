@@ -33,6 +33,12 @@ from hfprov.fleet_checks import Sample, odd_ones
 from hfprov.judge import reads_for
 from hfprov.lab.rack import NodeStatus, RackStatus
 from hfprov.lab.state import NetworkStack
+from hfprov.measure.plan import plan as measure_plan
+from hfprov.measure.result import Judging, culprits
+from hfprov.measure.result import judge as judge_measured
+from hfprov.measure.run import Measured
+from hfprov.measure.session import Taken
+from hfprov.measure.tools import TOOLS, End, Figure, Settings
 from hfprov.operate import Operation, Policy
 from hfprov.pairs.explain import explain
 from hfprov.path_mtu.endpoints import Endpoint, Rail
