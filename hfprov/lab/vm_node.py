@@ -23,6 +23,18 @@ _POLL = 0.5
 _MENU_ENTRY = re.compile(
     r"^\s*(?:menuentry|submenu) .*\$menuentry_id_option '([^']+)'", re.MULTILINE
 )
+_SLOW_UNIT = """\
+[Unit]
+Description=Takes its time to stop
+After=ssh.service systemd-networkd.service
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/true
+ExecStop=/bin/sleep {seconds}
+TimeoutStopSec={patience}
+"""
+"""Stops before what it is 'After'. In /run, so that it is gone after the boot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +64,10 @@ class VmNode:
         """
         return reach.ssh(self.paths.ssh_config, self.name, [shlex.join(argv)], timeout=timeout)
 
-    def run(self, argv: list[str], timeout: float = 120.0) -> str:
-        """Standard output of a command over SSH that must succeed."""
+    def run(self, argv: list[str], timeout: float = 120.0, *, codes: tuple[int, ...] = (0,)) -> str:
+        """Standard output of a command over SSH that must end with one of ``codes``."""
         done = self.ssh(argv, timeout)
-        if done.returncode != 0:
+        if done.returncode not in codes:
             said = printable((done.stderr or done.stdout).strip()[-400:])
             raise LabError(f"'{argv[0]}' on '{self.name}' ended with {done.returncode}: {said}")
         return done.stdout
@@ -112,6 +124,17 @@ class VmNode:
         Holds until it is switched on again.
         """
         monitor.monitor(self._place.monitor, "set-action", reboot="shutdown")
+
+    def hold_shutdown(self, seconds: int) -> None:
+        """Make the next shutdown or reboot wait, with the SSH server still answering."""
+        unit = _SLOW_UNIT.format(seconds=seconds, patience=seconds + 60)
+        script = (
+            'printf "%s" "$1" > /run/systemd/system/hfprov-slow.service\n'
+            "systemctl daemon-reload\nsystemctl start hfprov-slow.service"
+        )
+        done = self.agent(["sh", "-eu", "-c", script, "slow", unit])
+        if done.returncode != 0:
+            raise LabError(f"'{self.name}' took no slow unit: {printable(done.stderr[-300:])}")
 
     def set_cable(self, *, connected: bool, nic: str = DATA_NIC) -> None:
         """Plug a NIC's cable in or out: ``mgmt`` (eth0) or ``data`` (eth1)."""

@@ -103,6 +103,15 @@ def test_a_node_that_does_not_come_back_after_a_reboot(node):
     node.wait_for_ssh()
 
 
+def test_a_held_shutdown_still_answers_with_the_old_boot_id(node):
+    before = node.boot_id()
+    node.hold_shutdown(90)
+    node.ssh(["systemctl", "--no-block", "reboot"])
+    assert node.run(["systemctl", "is-system-running"], codes=(1,)).strip() == "stopping"
+    assert node.boot_id() == before
+    assert node.wait_for_boot(before) != before
+
+
 def test_a_newer_kernel_is_installed_booted_and_left_again(node):
     """Backports are there only when asked for, as on real nodes."""
     stable, before = node.kernel_release(), node.boot_id()
