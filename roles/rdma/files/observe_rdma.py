@@ -83,19 +83,25 @@ def halves(installed, place):
 
 
 def stack_problems(asked, found):
-    other = {"inbox": "vendor", "vendor": "inbox"}
     if found["inbox"] and found["vendor"]:
         yield (
             "This node has half of each RDMA stack, of the distribution ('%s') and of the vendor "
             "('%s'). Remove one of them by hand, on a drained node."
             % ("', '".join(found["inbox"]), "', '".join(found["vendor"]))
         )
-    elif found.get(other.get(asked["stack"])):
+    elif is_other(asked["stack"], found):
         yield (
             "This node has the other RDMA stack ('%s'), and 'rdma_stack' is '%s'. Remove it by "
             "hand, on a drained node: that takes the drivers of running NICs away."
-            % ("', '".join(found[other[asked["stack"]]]), asked["stack"])
+            % ("', '".join(found["inbox"] + found["vendor"]), asked["stack"])
         )
+
+
+def is_other(stack, found):
+    """Libraries alone, which many programs bring, the vendor's packages replace by themselves."""
+    return (stack == "inbox" and found["vendor"]) or (
+        stack == "vendor" and "rdma-core" in found["inbox"]
+    )
 
 
 # Devices
