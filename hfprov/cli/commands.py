@@ -17,6 +17,7 @@ from hfprov.cli import (
     reference,
     reports,
     schedule,
+    trials,
 )
 
 # Typer carries a click of its own; its common base of usage errors is reached through this class.
@@ -36,6 +37,7 @@ drift.register(app)
 reboot.register(app)
 path_mtu.register(app)
 measure.register(app)
+trials.register(app)
 diagnose.register(app)
 records.register(app)
 reports.register(app)

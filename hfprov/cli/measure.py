@@ -67,7 +67,7 @@ def measure(
     from hfprov.report.terminal import print_json
 
     request = Request(
-        kinds=_kinds(what or [ALL]),
+        kinds=kinds_of(what or [ALL]),
         settings=Settings(seconds=seconds, directory=_absolute(directory), file_mib=file_mib),
         only_plan=only_plan,
     )
@@ -95,7 +95,8 @@ def measure(
     return int(done.code)
 
 
-def _kinds(what: list[str]) -> tuple[Kind, ...]:
+def kinds_of(what: list[str]) -> tuple[Kind, ...]:
+    """The kinds that words of a command line name. Raises UsageError."""
     from hfprov.measure.tools import Kind
 
     known = [kind.value for kind in Kind]

@@ -39,6 +39,9 @@ from hfprov.measure.result import judge as judge_measured
 from hfprov.measure.run import Measured
 from hfprov.measure.session import Taken
 from hfprov.measure.tools import TOOLS, End, Figure, Settings
+from hfprov.measure.traffic import Flow, Traffic
+from hfprov.measure.trial import Trial, effects
+from hfprov.measure.watch import Watched
 from hfprov.operate import Operation, Policy
 from hfprov.pairs.explain import explain
 from hfprov.path_mtu.endpoints import Endpoint, Rail
@@ -67,6 +70,7 @@ from hfprov.report.measured import measured_document
 from hfprov.report.paths import path_mtu_document
 from hfprov.report.plan import plan_document, repair_document
 from hfprov.report.reboots import reboot_document
+from hfprov.report.trials import traffic_document, trial_document
 from hfprov.sweep import HostVerdicts
 from hfprov.verdict import (
     Impact,
@@ -252,6 +256,8 @@ def every_document(record, run, lab_json):
     yield reboot_document(rebooted())
     yield path_mtu_document(paths_found())
     yield measured_document(measured())
+    yield trial_document(tried())
+    yield traffic_document(watched())
     yield lab_json
 
 
@@ -284,6 +290,18 @@ def measured():
     results = tuple(judge_measured(taken, Judging({}, {}, {})))
     found = tuple(culprits(taken))
     return Measured("r1", plan, results, found, {"n4": "No route."}, ExitCode.UNKNOWN)
+
+
+def tried():
+    first = measured()
+    done = Trial("r1", first, first, failed={"n1": "It failed."})
+    done.effects = [*effects(first.results, first.results), *effects(first.results, ())]
+    return done
+
+
+def watched():
+    flow = Flow("eth1", 1500, 1.0, 900.0, 0.0, 0.0, {"rx_dropped": 1})
+    return Watched("r1", {"n1": Traffic(1.0, (flow,), None, {0: 2.0})}, {"n2": "No."}, ExitCode.BAD)
 
 
 def parsed():

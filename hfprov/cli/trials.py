@@ -1,0 +1,173 @@
+"""``hfprov trial``, ``traffic``, ``record-workload``: what a setting does, and to what traffic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from hfprov.cli.measure import kinds_of
+from hfprov.cli.options import (
+    AskBecomeOption,
+    AtOnceOption,
+    DbOption,
+    DeadlineOption,
+    InventoryOption,
+    JsonOption,
+    LimitOption,
+    VaultOption,
+    command_line,
+    open_record,
+    open_site,
+    selection,
+)
+from hfprov.errors import UsageError
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(trial)
+    app.command()(traffic)
+    app.command("record-workload")(record_workload)
+
+
+def trial(
+    role: Annotated[str, typer.Argument(help="The role that is tried, e.g. jumbo_mtu.")],
+    before: Annotated[
+        list[str] | None,
+        typer.Option("--before", help="VARIABLE=VALUE of the role to compare with; repeatable."),
+    ] = None,
+    after: Annotated[
+        list[str] | None,
+        typer.Option("--after", help="VARIABLE=VALUE to try; else as the inventory declares."),
+    ] = None,
+    what: Annotated[
+        list[str] | None, typer.Option("--measure", help="As for 'hfprov measure'; repeatable.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave what was tried in place.")] = False,
+    seconds: Annotated[int, typer.Option("--seconds", min=1, max=600)] = 2,
+    inventory: InventoryOption = None,
+    limit: LimitOption = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    vault_password_file: VaultOption = None,
+    ask_become_pass: AskBecomeOption = False,
+    at_once: AtOnceOption = 64,
+    deadline: DeadlineOption = 90.0,
+) -> int:
+    """Measure, apply a role, measure again; say what it did, and undo it unless told to keep it."""
+    from hfprov.measure.run import Request
+    from hfprov.measure.tools import Settings
+    from hfprov.measure.trial import TrialRequest
+    from hfprov.measure.trial import trial as run_trial
+    from hfprov.report.terminal import print_json
+    from hfprov.report.trials import print_trial, trial_document
+
+    asked = TrialRequest(
+        role,
+        before=_variables(before),
+        after=_variables(after),
+        measure=Request(kinds_of(what or ["network"]), Settings(seconds=seconds)),
+        keep=keep,
+    )
+    chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
+    site = open_site(chosen, at_once=at_once, deadline=deadline)
+    with (
+        open_record(db) as record,
+        record.start_run(
+            "trial", command_line(), site.fleet.baselines, secrets=site.secrets
+        ) as log,
+    ):
+        done = run_trial(
+            record,
+            site.fleet,
+            site.tools,
+            log,
+            asked,
+            lambda text: None if as_json else typer.echo(text, err=True),
+        )
+        log.finish(int(done.code))
+    if as_json:
+        print_json(trial_document(done))
+    else:
+        print_trial(done)
+    return int(done.code)
+
+
+def traffic(
+    hosts: Annotated[str, typer.Argument(help="A host or a pattern of hosts.")],
+    seconds: Annotated[float, typer.Option("--seconds", min=1, max=3600)] = 10.0,
+    inventory: InventoryOption = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+    vault_password_file: VaultOption = None,
+    ask_become_pass: AskBecomeOption = False,
+    at_once: AtOnceOption = 64,
+    deadline: DeadlineOption = 90.0,
+) -> int:
+    """Watch what goes over a node's interfaces, and say whether bigger frames could help it."""
+    from hfprov.measure.watch import watch
+    from hfprov.report.terminal import print_json
+    from hfprov.report.trials import print_traffic, traffic_document
+
+    chosen = selection(inventory, hosts, vault_password_file, ask_become_pass=ask_become_pass)
+    site = open_site(chosen, at_once=at_once, deadline=deadline)
+    with (
+        open_record(db) as record,
+        record.start_run(
+            "traffic", command_line(), site.fleet.baselines, secrets=site.secrets
+        ) as log,
+    ):
+        done = watch(site.fleet, log, seconds)
+        log.finish(int(done.code))
+    if as_json:
+        print_json(traffic_document(done))
+    else:
+        print_traffic(done)
+    return int(done.code)
+
+
+def record_workload(
+    file: Annotated[Path, typer.Argument(help="A result as in docs/measurements.md.")],
+    inventory: InventoryOption = None,
+    limit: LimitOption = None,
+    db: DbOption = None,
+    vault_password_file: VaultOption = None,
+) -> int:
+    """Record what a training or inference run came to, so that the next can be compared with it."""
+    from hfprov.measure.workload import measurements, read_workload
+
+    found = read_workload(file)
+    site = open_site(selection(inventory, limit, vault_password_file))
+    strangers = [host for host in found.hosts if host not in site.fleet.baselines]
+    if strangers:
+        raise UsageError(
+            f"'{file}' names '{strangers[0]}', which the inventory does not have.",
+            hint="Hosts are named as in the inventory.",
+        )
+    baselines = site.fleet.only(found.hosts).baselines
+    with (
+        open_record(db) as record,
+        record.start_run("record-workload", command_line(), baselines, secrets=site.secrets) as log,
+    ):
+        some = measurements(found)
+        for one in some:
+            log.measured(one)
+        log.finish(0)
+    typer.echo(f"{len(some)} measurements of {len(found.hosts)} hosts recorded in run {log.id}.")
+    return 0
+
+
+def _variables(words: list[str] | None) -> dict[str, Any]:
+    """``name=value`` words; values are read as YAML, as in an inventory."""
+    found: dict[str, Any] = {}
+    for word in words or ():
+        name, equals, value = word.partition("=")
+        if not equals or not name.isidentifier():
+            raise UsageError(f"'{word}' is not of the form VARIABLE=VALUE.")
+        try:
+            found[name] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise UsageError(f"The value of '{name}' cannot be read: '{value}'.") from None
+    return found

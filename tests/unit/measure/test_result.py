@@ -1,0 +1,108 @@
+"""The slow host is named, nobody else is; a slow rack and an unstable host are what they are."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from hfprov.measure.judges import Bound, Judge
+from hfprov.measure.result import Judging, culprits, judge, usual_of
+from hfprov.measure.session import Taken
+from hfprov.measure.tools import REPEATS, TOOLS, Figure
+from hfprov.pairs.explain import Kind
+from hfprov.pairs.schedule import rounds
+from hfprov.verdict import Outcome
+
+IPERF = next(tool for tool in TOOLS if tool.name == "iperf3")
+FIO = next(tool for tool in TOOLS if tool.name == "fio")
+NOTHING_KNOWN = Judging({}, {}, {})
+
+
+def rack(hosts, rate, seed=1, noise=0.03):
+    """What pairs of hosts measured; ``rate`` gives the true rate of a pair."""
+    chance = random.Random(seed)
+    taken = []
+    for one in rounds(hosts):
+        for a, b in one:
+            for pair in ((a, b), (b, a)):
+                true = rate(*pair)
+                values = tuple(chance.gauss(true, noise * true) for _ in range(REPEATS))
+                figure = Figure("iperf3 tcp", "Gbit/s", values)
+                taken.append(Taken(IPERF, *pair, "rail", figures={figure.test: figure}))
+    return taken
+
+
+def names(count):
+    return [f"n{number}" for number in range(count)]
+
+
+def blamed(taken):
+    return {(one.cause.kind, one.cause.hosts[0]) for one in culprits(taken)}
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_the_slow_host_is_named_and_nobody_else_is_ever_accused(seed):
+    chance = random.Random(seed)
+    hosts = names(chance.choice([3, 4, 5, 8, 16]))
+    slow = chance.choice(hosts)
+    share = chance.uniform(0.2, 0.65)
+    taken = rack(hosts, lambda *pair: 25 * (share if slow in pair else 1), seed)
+    assert blamed(taken) == {(Kind.HOST, (slow,))}
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_in_a_good_rack_nobody_is_accused(seed):
+    hosts = names(random.Random(seed).choice([2, 3, 4, 8, 16]))
+    assert blamed(rack(hosts, lambda *_: 25, seed)) == set()
+
+
+def test_a_host_that_is_slow_one_way_only_is_named():
+    assert blamed(rack(names(4), lambda a, _: 5 if a == "n2" else 25)) == {(Kind.HOST, ("n2",))}
+
+
+def test_a_slow_link_between_switches_is_not_put_on_a_host():
+    left = {"n0", "n1", "n2"}
+    taken = rack(names(6), lambda a, b: 5 if (a in left) != (b in left) else 25)
+    assert blamed(taken) == {(Kind.GROUPS, ("n0", "n1", "n2"))}
+
+
+def test_a_uniformly_slow_rack_fails_on_nominal_and_accuses_nobody():
+    taken = rack(names(4), lambda *_: 5)
+    bounds = {(host, "iperf3 tcp"): Bound(20, "declared") for host in names(4)}
+    results = judge(taken, Judging(bounds, {}, {}))
+    assert culprits(taken) == []
+    assert {one.outcome for one in results} == {Outcome.FAIL}
+    assert all(
+        spoken.outcome is Outcome.FAIL
+        for one in results
+        for spoken in one.opinions
+        if spoken.judge is Judge.NOMINAL
+    )
+
+
+def test_a_noisy_host_is_unstable_and_not_slow():
+    taken = rack(names(4), lambda *_: 25)
+    noisy = (30.0, 12.0, 25.0, 26.0, 14.0)
+    for one in taken:
+        if one.host == "n1":
+            one.figures["iperf3 tcp"] = Figure("iperf3 tcp", "Gbit/s", noisy)
+    assert culprits(taken) == []
+    found = {one.host: one for one in judge(taken, NOTHING_KNOWN) if one.peer == "n0"}
+    assert found["n1"].outcome is Outcome.FAIL
+    assert "Unstable" in found["n1"].opinions[0].reason
+    assert found["n2"].outcome is Outcome.UNKNOWN
+
+
+def test_a_tool_without_a_figure_is_unknown_and_counts_for_nobody():
+    broken = Taken(FIO, "n1", problem="There is no space left.")
+    [found] = judge([broken], NOTHING_KNOWN)
+    assert (found.outcome, found.summary) == (Outcome.UNKNOWN, None)
+    assert found.opinions[0].reason == "There is no space left."
+    [empty] = judge([Taken(FIO, "n1")], NOTHING_KNOWN)
+    assert empty.outcome is Outcome.UNKNOWN
+
+
+def test_what_good_pairs_reach_is_not_dragged_down_by_half_of_all_being_slow():
+    assert usual_of([5.0] * 6 + [25.0] * 6) == 25.0
+    assert usual_of([7.0]) == 7.0

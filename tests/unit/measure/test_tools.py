@@ -1,0 +1,120 @@
+"""What a tool says that is no figure becomes none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence import stress_ng
+from hfprov.measure.tools import TOOLS, End, HostTool, PairTool, Settings
+
+CAPTURES = Path(__file__).parents[4] / "shared" / "captures"
+BY_NAME = {tool.name: tool for tool in TOOLS}
+A, B = End("a", "eth1", "10.0.0.1", "mlx5_0"), End("b", "eth1", "10.0.0.2", "mlx5_1")
+
+
+def read(name, text):
+    return {one.test: one for one in BY_NAME[name].read(text)}
+
+
+STRESS = """stress-ng: info:  [7] dispatching hogs: 2 stream
+stress-ng: info:  [8] stream: memory rate: 5000.00 MB read/sec, 2500.00 MB write/sec, 40 Mflop/sec
+stress-ng: info:  [9] stream: memory rate: 4000.00 MB read/sec, 2000.00 MB write/sec, 40 Mflop/sec
+stress-ng: info:  [7] successful run completed in 5.01s
+"""
+
+
+def test_stress_ng_is_summed_over_its_instances():
+    found = stress_ng.parse(STRESS)
+    assert found.instances == 2
+    assert found.memory_gb_s == pytest.approx(13500 * 1.048576 / 1000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        STRESS.replace("successful run completed", ""),
+        STRESS + "stress-ng: fail:  [8] stream: checksum is wrong\n",
+        STRESS.replace("memory rate:", "run duration too short to determine memory rate"),
+    ],
+)
+def test_half_a_run_of_stress_ng_is_refused(text):
+    with pytest.raises(NotUnderstoodError):
+        read("stress-ng", text)
+
+
+def iperf(**end):
+    received = {"bits_per_second": 9e9, "bytes": 1e9, "seconds": 5.0, "start": 0, "end": 5}
+    return json.dumps(
+        {
+            "start": {"version": "iperf 3.12", "test_start": {"protocol": "TCP"}},
+            "intervals": [
+                {"sum": {"bits_per_second": rate, "bytes": 1, "seconds": 1.0, "omitted": omitted}}
+                for rate, omitted in ((1e9, True), (9e9, False), (9.1e9, False))
+            ],
+            "end": {"sum_sent": received, "sum_received": received},
+            **end,
+        }
+    )
+
+
+def test_iperf_s_intervals_are_its_repeats_without_the_warm_up():
+    assert read("iperf3", iperf())["iperf3 tcp"].values == (9.0, 9.1)
+
+
+@pytest.mark.parametrize("text", [iperf(error="the server is busy"), "", "{}", "[1]"])
+def test_iperf_without_a_result_is_refused(text):
+    with pytest.raises(NotUnderstoodError):
+        read("iperf3", text)
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_an_argv_has_no_shell_in_it_beside_our_own_scripts(tool):
+    settings = Settings(directory="/data; rm -rf /", accelerators=8)
+    if isinstance(tool, HostTool):
+        argvs = [tool.argv(settings)]
+    else:
+        argvs = [tool.server(B, 15201, settings), tool.client(A, B, 15201, settings)]
+    for argv in argvs:
+        assert all(isinstance(word, str) for word in argv)
+        if argv[0] == "sh":
+            assert "rm -rf /" not in argv[2].replace('rm -rf -- "$made"', "")
+
+
+def test_a_client_talks_to_the_server_s_address_from_its_own():
+    tool = BY_NAME["iperf3"]
+    assert isinstance(tool, PairTool)
+    argv = list(tool.client(A, B, 15201, Settings()))
+    assert argv[argv.index("--client") + 1] == "10.0.0.2"
+    assert argv[argv.index("--bind") + 1] == "10.0.0.1"
+
+
+# What the field's recorded outputs give: a figure of sound runs, a refusal of all others.
+RECORDED = {
+    "nccl-tests": "all_reduce_perf",
+    "nvbandwidth": "nvbandwidth",
+    "stream": "stream",
+    "perftest": "ib_write_bw",
+    "iperf": "iperf3",
+}
+
+
+@pytest.mark.skipif(not CAPTURES.is_dir(), reason="The recorded outputs are not beside this tree.")
+@pytest.mark.parametrize("folder", sorted(RECORDED))
+def test_recorded_outputs_give_positive_figures_or_a_reason(folder):
+    seen = {"figures": 0, "refused": 0}
+    for path in sorted((CAPTURES / folder).iterdir()):
+        text = path.read_text("utf-8", "backslashreplace")
+        try:
+            found = read(RECORDED[folder], text)
+        except NotUnderstoodError:
+            seen["refused"] += 1
+            continue
+        seen["figures"] += 1
+        for one in found.values():
+            assert all(value > 0 for value in one.values), path.name
+    assert seen["figures"] > 0

@@ -1,0 +1,69 @@
+"""A workload's result: every problem of the file at once, and a measurement per host and metric."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hfprov.errors import UsageError
+from hfprov.measure.workload import measurements, read_workload
+
+GOOD = {
+    "workload": "llama training",
+    "kind": "training",
+    "hosts": ["n1", "n2"],
+    "metrics": [{"name": "throughput", "unit": "samples/s", "samples": [10, 12, 11]}],
+    "conditions": {"image": "sha256:1", "batch": 32},
+}
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(content):
+        path = tmp_path / "result.json"
+        path.write_bytes(
+            content if isinstance(content, bytes) else json.dumps(content).encode("utf-8")
+        )
+        return path
+
+    return write
+
+
+def test_each_host_gets_each_metric_with_the_conditions(file):
+    found = measurements(read_workload(file(GOOD)))
+    assert [(one.host, one.test, one.value, one.unit) for one in found] == [
+        ("n1", "workload llama training throughput", 11, "samples/s"),
+        ("n2", "workload llama training throughput", 11, "samples/s"),
+    ]
+    assert found[0].conditions == {"image": "sha256:1", "batch": 32, "hosts": ["n1", "n2"]}
+    assert found[0].samples == (10, 12, 11)
+
+
+def test_every_problem_of_a_file_is_told_at_once(file):
+    bad = {**GOOD, "kind": "other?", "metrics": [{"name": "", "unit": "s", "samples": []}], "x": 1}
+    with pytest.raises(UsageError) as caught:
+        read_workload(file(bad))
+    for word in ("kind", "metrics.0.name", "metrics.0.samples", "x"):
+        assert f"  {word}: " in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"\xff\xfe", b"[]", b"[" * 100_000, b'{"workload": NaN}', b"null"],
+    ids=["empty", "cut", "bytes", "list", "deep", "nan", "null"],
+)
+def test_what_is_no_result_is_refused_in_a_sentence(file, content):
+    with pytest.raises(UsageError, match="result"):
+        read_workload(file(content))
+
+
+def test_a_figure_that_is_no_number_is_refused(file):
+    bad = json.dumps(GOOD).replace("[10, 12, 11]", "[NaN]").encode()
+    with pytest.raises(UsageError, match="metrics"):
+        read_workload(file(bad))
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_workload(tmp_path / "none.json")
