@@ -75,6 +75,18 @@ def revoke_in_index(where: str, revoked: Mapping[str, str]) -> None:
         _replace(path, envelope)
 
 
+def witness(where: str) -> None:
+    """Note the time in the index, so that a clock that is set back later is noticed."""
+    path = index_in(home_of(where))
+    if not path.exists():
+        return
+    with _locked(path):
+        envelope = _read(path)
+        now = datetime.now(UTC).timestamp()
+        if envelope and now > float(envelope.get("latest", 0)):
+            _replace(path, {**envelope, "latest": now})
+
+
 def _entry(one: Certificate, revoked: Mapping[str, str]) -> dict[str, Any]:
     document = json.loads(one.document)
     reason = one.revoke_reason if one.revoked_at else revoked.get(one.id, "")

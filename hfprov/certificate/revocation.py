@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hfprov.certificate.configuration import Configuration, Device
-from hfprov.certificate.index import revoke_in_index
+from hfprov.certificate.index import revoke_in_index, witness
 from hfprov.diagnose import BUSY
 from hfprov.record.identity import Identity
 from hfprov.record.log import RunLog
@@ -60,6 +60,7 @@ def catch_up(record: Record) -> list[str]:
         why = bad_verdict(json.loads(text), judged.verdicts, judged.at)
         if why and certificate_id not in found:
             found[certificate_id] = f"Run '{judged.run}' found that {why}."
+    witness(record.where)
     revoke(record, found)
     return list(found)
 

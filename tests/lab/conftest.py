@@ -14,7 +14,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+import yaml
 
+from hfprov import paths
 from hfprov.errors import LabError
 from hfprov.lab import host
 from hfprov.lab.rack import Rack
@@ -23,6 +25,7 @@ from hfprov.lab.state import load_state
 HFPROV = Path(sys.executable).with_name("hfprov")
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 NODES = ("node01", "node02", "node03")
+QUICK_ROLES = ("time_sync", "limits", "jumbo_mtu")
 # What takes minutes to install and has tests of its own.
 QUICK = """
 diagnostics_tools_wanted: [ethtool]
@@ -153,6 +156,44 @@ def fresh(able_machine):  # noqa: ARG001 - skips first
     finally:
         if not given:
             rack.down()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def light(able_machine):  # noqa: ARG001 - skips first
+    """A rack at a baseline of three quick roles, for tests of what comes after provisioning.
+
+    HFPROV_TEST_LIGHT_RACK names one that is up already and stays up: for writing tests.
+    """
+    given = os.environ.get("HFPROV_TEST_LIGHT_RACK")
+    home = Path(tempfile.mkdtemp(prefix="hfprov-light-", dir="/var/tmp"))
+    rack = Rack(given or home / "rack")
+    try:
+        rack.up(len(NODES))
+        variables = rack.paths.inventory / "group_vars" / "accelerators.yml"
+        text = variables.read_text(encoding="utf-8")
+        if "hfprov_skip_roles" not in text:
+            [play] = yaml.safe_load(paths.playbook().read_text(encoding="utf-8"))
+            names = [one if isinstance(one, str) else one["role"] for one in play["roles"]]
+            skipped = [name for name in names if name not in QUICK_ROLES]
+            variables.write_text(f"{text}\nhfprov_skip_roles: {skipped}\n", encoding="utf-8")
+        site = Site(rack, home / "record.db")
+        done = site.hfprov("provision", "--waves", "100%")
+        assert done.code == 0, done.out + done.err
+        yield site
+    finally:
+        if not given:
+            rack.down()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def quick_site(light):
+    """The rack of quick roles at its baseline, with a fresh record."""
+    home = Path(tempfile.mkdtemp(prefix="hfprov-record-", dir="/var/tmp"))
+    try:
+        yield Site(light.rack, home / "record.db")
+    finally:
         shutil.rmtree(home, ignore_errors=True)
 
 
