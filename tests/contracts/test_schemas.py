@@ -40,7 +40,8 @@ from hfprov.measure.run import Measured
 from hfprov.measure.session import Taken
 from hfprov.measure.tools import TOOLS, End, Figure, Settings
 from hfprov.measure.traffic import Flow, Traffic
-from hfprov.measure.trial import Trial, effects
+from hfprov.measure.trial import Trial as RoleTrial
+from hfprov.measure.trial import effects
 from hfprov.measure.watch import Watched
 from hfprov.operate import Operation, Policy
 from hfprov.pairs.explain import explain
@@ -294,7 +295,7 @@ def measured():
 
 def tried():
     first = measured()
-    done = Trial("r1", first, first, failed={"n1": "It failed."})
+    done = RoleTrial("r1", first, first, failed={"n1": "It failed."})
     done.effects = [*effects(first.results, first.results), *effects(first.results, ())]
     return done
 

@@ -32,13 +32,13 @@ ASKED = TrialRequest(
 )
 
 
-def results(rate, seed=1, noise=0.02):
+def results(rate, seed=1, *, second=1.0):
+    """Both ways between two hosts; the way back reaches ``second`` times the rate."""
     chance = random.Random(seed)
     taken = []
-    for pair in (HOSTS, HOSTS[::-1]):
-        figure = Figure(
-            "iperf3 tcp", "Gbit/s", tuple(chance.gauss(rate, noise * rate) for _ in "12345")
-        )
+    for pair, true in ((HOSTS, rate), (HOSTS[::-1], rate * second)):
+        values = tuple(chance.gauss(true, 0.02 * true) for _ in range(5))
+        figure = Figure("iperf3 tcp", "Gbit/s", values)
         taken.append(Taken(IPERF, *pair, "r", figures={figure.test: figure}))
     return tuple(judge(taken, Judging({}, {}, {})))
 
