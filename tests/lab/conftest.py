@@ -71,7 +71,7 @@ class Site:
         inventory = ("-i", str(self.inventory)) if command in NEEDS_INVENTORY else ()
         return [str(HFPROV), command, *inventory, "--db", str(self.db), *map(str, options)]
 
-    def hfprov(self, command, *options, env=None, timeout=240):
+    def hfprov(self, command, *options, env=None, timeout=600):
         done = subprocess.run(
             self.argv(command, *options), capture_output=True, text=True, timeout=timeout,
             check=False, stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})},
@@ -94,11 +94,11 @@ class Site:
             env={**os.environ, **(env or {})},
         )  # fmt: skip
 
-    def inside(self, name, script, *, check=True):
+    def inside(self, name, script, *, check=True, timeout=60):
         """Run a shell script in a node as root, without SSH."""
         state = load_state(self.rack.paths)
         node = next(node for node in state.nodes if node.name == name)
-        done = self.rack._engine.execute(state, node, ["sh", "-euc", script], timeout=60)
+        done = self.rack._engine.execute(state, node, ["sh", "-euc", script], timeout=timeout)
         assert not check or done.returncode == 0, done.stderr
         return done.stdout
 
@@ -119,7 +119,7 @@ class Site:
         return self.hfprov("show", wanted, "--json").document
 
 
-NEEDS_INVENTORY = ("provision", "drift", "certify", "path-mtu", "reboot")
+NEEDS_INVENTORY = ("provision", "drift", "certify", "path-mtu", "reboot", "measure", "trial", "traffic")
 
 
 @pytest.fixture(scope="session")
