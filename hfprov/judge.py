@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Check, Facts, all_checks, checks_for
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -30,11 +28,12 @@ def judge_facts(facts: Facts, baseline: Baseline) -> list[Verdict]:
     """The same, for a caller that needs the parsed facts as well."""
     verdicts: list[Verdict] = []
     for check in checks_for(baseline):
-        verdicts.extend(_judge_one(check, facts, baseline))
+        verdicts.extend(Verdict(check.id, one) for one in findings_of(check, facts, baseline))
     return verdicts
 
 
-def _judge_one(check: Check, facts: Facts, baseline: Baseline) -> Iterator[Verdict]:
+def findings_of(check: Check, facts: Facts, baseline: Baseline) -> list[Finding]:
+    """What one check finds; a check that cannot say, or fails itself, finds *unknown*."""
     findings: list[Finding] = []
     try:
         findings.extend(check.judge(facts, baseline))
@@ -47,8 +46,7 @@ def _judge_one(check: Check, facts: Facts, baseline: Baseline) -> Iterator[Verdi
         )
     if not findings:
         findings.append(unknown(reason="The check found nothing to judge."))
-    for finding in findings:
-        yield Verdict(check.id, finding)
+    return findings
 
 
 def unreachable(baseline: Baseline, reason: str) -> list[Verdict]:

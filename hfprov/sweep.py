@@ -9,20 +9,21 @@ from typing import TypeVar
 from hfprov.baseline import Baseline
 from hfprov.certificate.configuration import Configuration, configuration_of
 from hfprov.certificate.waivers import NO_WAIVERS, Waivers
-from hfprov.checks.registry import Facts
+from hfprov.checks.registry import Facts, checks_for
 from hfprov.declare.connection import Connection
 from hfprov.errors import NoEvidenceError, NotUnderstoodError, RecordError, RemoteError
 from hfprov.evidence.accelerators.adapters import ACCELERATORS
 from hfprov.evidence.identity import IDENTITY
 from hfprov.evidence.system import KERNEL, OS, PROCESSES
 from hfprov.fleet_checks import Sample, accelerator_samples
-from hfprov.judge import judge_facts, outcome_of, reads_for, unreachable
+from hfprov.judge import outcome_of, reads_for, unreachable
 from hfprov.observe import AT_ONCE, HOST_DEADLINE, Answer, observe_many, parse_answer
 from hfprov.reading import Observation, Read, Source
 from hfprov.record.errors import HostIdentityError
 from hfprov.record.identity import Identity
 from hfprov.record.log import RunLog
 from hfprov.record.model import HostState
+from hfprov.remembered import Remembered
 from hfprov.verdict import Outcome, Verdict, unknown
 
 F = TypeVar("F")
@@ -95,16 +96,37 @@ def sweep(
         wanted = reads_for(baseline)
         # Hosts of one kind share one tuple, so that the plan is packed once for all of them.
         reads[host] = shared.setdefault(tuple(read.id for read in wanted), wanted)
-    views: dict[str, HostVerdicts] = {}
     answers = observe_many(reads, fleet.connections, at_once=fleet.at_once, deadline=fleet.deadline)
+    return judge_answers(fleet, answers, log, phase=phase, state=state, on_host=on_host)
+
+
+def judge_answers(
+    fleet: Fleet,
+    answers: Iterable[Answer],
+    log: RunLog,
+    *,
+    phase: str,
+    state: HostState = HostState.OBSERVED,
+    on_host: OnHost = lambda _: None,
+) -> dict[str, HostVerdicts]:
+    """Judge and record hosts as they answer; the views in the order of the fleet."""
+    views: dict[str, HostVerdicts] = {}
+    remembered = Remembered()
     for answer in answers:
-        view = _view(fleet, answer, log, phase, state)
+        view = _view(fleet, answer, log, phase, state, remembered)
         views[answer.host] = view
         on_host(view)
     return {host: views[host] for host in fleet.baselines}
 
 
-def _view(fleet: Fleet, answer: Answer, log: RunLog, phase: str, state: HostState) -> HostVerdicts:
+def _view(
+    fleet: Fleet,
+    answer: Answer,
+    log: RunLog,
+    phase: str,
+    state: HostState,
+    remembered: Remembered,
+) -> HostVerdicts:
     host = answer.host
     baseline = fleet.baselines[host]
     if answer.observation is None:
@@ -114,7 +136,9 @@ def _view(fleet: Fleet, answer: Answer, log: RunLog, phase: str, state: HostStat
             host, tuple(verdicts), reachable=False, reason=answer.error, hint=answer.hint
         )
     facts = Facts(answer.observation, baseline, _earlier(host, log))
-    verdicts = fleet.waivers.annotate(host, judge_facts(facts, baseline))
+    verdicts = fleet.waivers.annotate(
+        host, remembered.judge(tuple(checks_for(baseline)), facts, baseline)
+    )
     identity = known(facts, IDENTITY)
     samples = host_samples(host, facts)
     kept = {SOFTWARE: software(samples, facts)}

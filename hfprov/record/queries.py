@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, bindparam, func, select
 
 from hfprov.errors import RecordError
 from hfprov.record.database import AnyRow
@@ -130,40 +130,50 @@ def last_judged(
     return judged_from(row, row.run_id, name, sets.load(connection, [row.set_id])[row.set_id])
 
 
+_SIGHTINGS = (
+    select(
+        judgement.c.id,
+        run.c.id.label("run_id"),
+        judgement.c.phase,
+        judgement.c.judged_at,
+        verdict.c.check_id,
+        verdict.c.subject,
+        verdict.c.outcome,
+        verdict.c.observed,
+        verdict.c.expected,
+        verdict.c.reason,
+        verdict.c.not_applicable,
+        verdict.c.waiver,
+    )
+    .join(run, run.c.seq == judgement.c.run_seq)
+    .join(verdict, verdict.c.set_id == judgement.c.set_id)
+    .where(judgement.c.host_id == bindparam("host_id"))
+    .where(verdict.c.check_id == bindparam("check_id"))
+    .where(verdict.c.subject == bindparam("subject_text"))
+)
+# Put together once: thousands of them are asked after a sweep in which thousands drifted.
+_LAST_GOOD = (
+    _SIGHTINGS.where(verdict.c.outcome == Outcome.PASS.value)
+    .order_by(judgement.c.id.desc())
+    .limit(1)
+)
+_FIRST_BAD = (
+    _SIGHTINGS.where(verdict.c.outcome.not_in(_NEITHER))
+    .where(judgement.c.id > bindparam("after_id"))
+    .order_by(judgement.c.id)
+    .limit(1)
+)
+
+
 def since(connection: Connection, name: str, check: str, subject: str) -> Since:
     """The newest good verdict on a subject, and the first bad one after it."""
-    host_id = id_of(connection, name)
-    sightings = (
-        select(
-            judgement.c.id,
-            run.c.id.label("run_id"),
-            judgement.c.phase,
-            judgement.c.judged_at,
-            verdict.c.check_id,
-            verdict.c.subject,
-            verdict.c.outcome,
-            verdict.c.observed,
-            verdict.c.expected,
-            verdict.c.reason,
-            verdict.c.not_applicable,
-            verdict.c.waiver,
-        )
-        .join(run, run.c.seq == judgement.c.run_seq)
-        .join(verdict, verdict.c.set_id == judgement.c.set_id)
-        .where(judgement.c.host_id == host_id)
-        .where(verdict.c.check_id == check, verdict.c.subject == subject)
-    )
-    good = connection.execute(
-        sightings.where(verdict.c.outcome == Outcome.PASS.value)
-        .order_by(judgement.c.id.desc())
-        .limit(1)
-    ).first()
-    bad = connection.execute(
-        sightings.where(verdict.c.outcome.not_in(_NEITHER))
-        .where(judgement.c.id > (good.id if good else 0))
-        .order_by(judgement.c.id)
-        .limit(1)
-    ).first()
+    asked = {
+        "host_id": id_of(connection, name),
+        "check_id": check,
+        "subject_text": subject,
+    }
+    good = connection.execute(_LAST_GOOD, asked).first()
+    bad = connection.execute(_FIRST_BAD, {**asked, "after_id": good.id if good else 0}).first()
     return Since(_sighting(good), _sighting(bad))
 
 

@@ -27,8 +27,8 @@ Key = tuple[str, str]
 """Check and subject."""
 Changed = dict[str, dict[Key, Difference]]
 
-MOST_TRACED = 500
-"""Hosts of a cause whose history is read; each costs a few milliseconds."""
+MOST_TRACED = 50
+"""Hosts of a cause whose history is read; each costs a millisecond or two."""
 
 
 @dataclass(slots=True)
