@@ -92,6 +92,9 @@ def check(
 # The one list. A module that is not named here does not take part.
 MODULES = (
     "node",
+    "kernel",
+    "kernel_boot",
+    "kernel_rivals",
     "host",
     "memory",
     "storage",

@@ -17,11 +17,24 @@ from hfprov.checks.registry import all_checks
 ROOT = Path(__file__).parents[2]
 ROLES = sorted(path.parents[1] for path in ROOT.glob("roles/*/meta/argument_specs.yml"))
 MUTATIONS = Path(__file__).with_name("roles_mutations.yml")
-MODULES = ("limits", "mtu", "irq", "time", "performance", "comm_library", "tools", "hardening", "rdma")
+MODULES = (
+    "kernel",
+    "limits",
+    "mtu",
+    "irq",
+    "time",
+    "performance",
+    "comm_library",
+    "tools",
+    "hardening",
+    "rdma",
+)
 
 UNJUDGED: Mapping[str, str] = {}
 """Variables that no check can read back, each with the reason."""
 UNPROVOKED = {
+    "kernel.running": "the kernel is the machine's; tests/unit/checks/kernel/test_kernel_boot.py",
+    "kernel.cmdline": "the kernel is the machine's; tests/unit/checks/kernel/test_kernel_boot.py",
     "tools.lldpd": "not declared by default; tests/unit/checks/hardening/test_tools.py",
     "tools.packages": "none is declared by default; tests/unit/checks/hardening/test_tools.py",
     "tools.stream": "no source by default; tests/unit/checks/hardening/test_tools.py",

@@ -1,12 +1,14 @@
 """Each effect of each role, broken by hand on a practice node, is found; and the role repairs it.
 
 Needs a practice rack of its own, converged by playbooks/provision.yml, whose first two nodes have
-one network configuration each: HFPROV_TEST_RACK names its directory.
+one network configuration each: HFPROV_TEST_RACK names its directory. For the role 'kernel' such a
+rack is given small kernels and a boot menu, and variables that declare one of them.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import os
 import re
@@ -30,6 +32,7 @@ RACK = Path(os.environ.get("HFPROV_TEST_RACK", "/nonexistent"))
 MUTATIONS = yaml.safe_load(Path(__file__).with_name("roles_mutations.yml").read_text())
 BAD = {Outcome.FAIL, Outcome.UNKNOWN}
 GROUPS = {
+    "kernel": "kernel.",
     "limits": "limits.",
     "jumbo_mtu": "mtu.",
     "irq_affinity": "irq.",
@@ -137,7 +140,17 @@ PLACES = (
 )
 SNAPSHOT = f"cd / && tar -cpf /run/before.tar {PLACES} 2>/dev/null; test -s /run/before.tar"
 RESTORE_FILES = f"cd / && rm -rf {PLACES} && tar -xpf /run/before.tar && systemctl daemon-reload\n"
+KERNEL_PLACES = "boot var/lib/dpkg usr/lib/modules usr/src"
+KERNEL_VARIABLES = """\
+kernel_in_containers: true
+kernel_version: 6.1.153-1
+kernel_parameters: [iommu=pt, pci=realloc=off]
+"""
 RESTORE = {
+    "kernel": (
+        f"cd / && rm -rf {KERNEL_PLACES} var/lib/hfprov-dkms etc/initramfs-tools && "
+        "tar -xpf /srv/hfprov-kernels/baseline.tar"
+    ),
     "limits": "systemctl kill -s HUP systemd-logind; systemctl restart ssh",
     "jumbo_mtu": "networkctl reload; ip link set eth1 mtu 9000; sleep 0.5",
     "irq_affinity": (
@@ -172,10 +185,28 @@ RESTORE = {
 STOP_RIVALS = "systemctl stop ntpsec.service ntp.service tuned.service 2>/dev/null\n"
 
 
+@functools.cache
+def prepare_for_kernels() -> None:
+    """What a container lacks: kernels, a boot menu, and the wish to have them looked after."""
+    variables = RACK / "inventory/group_vars/accelerators.yml"
+    declared = variables.read_text()
+    if "kernel_in_containers" not in declared:
+        variables.write_text(declared.rstrip() + "\n" + KERNEL_VARIABLES)
+    script = (ROOT / "molecule/kernel/fake_kernels.sh").read_text()
+    nodes = {node_with(stack) for stack in ("networkd", "ifupdown")}
+    for node in nodes:
+        on_node(node, "sh", "-s", stdin=script)
+    converge(nodes, "kernel")
+    for node in nodes:
+        on_node(node, f"cd / && tar -cpf /srv/hfprov-kernels/baseline.tar {KERNEL_PLACES}")
+
+
 @pytest.fixture
 def nodes(role):
     """Name of a node by its stack. What the test changes is undone, without the roles' help."""
     found = {stack: node_with(stack) for stack in ("networkd", "ifupdown")}
+    if role == "kernel":
+        prepare_for_kernels()
     for node in found.values():
         on_node(node, SNAPSHOT)
     yield found

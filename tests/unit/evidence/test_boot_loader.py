@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -143,6 +145,20 @@ def test_any_text_is_understood_or_refused(text):
             parse(text)
         except HfprovError:
             continue
+
+
+def test_the_menu_that_grubs_own_scripts_write():
+    """Of Debian's GRUB 2.06: its grub.d scripts, run for two kernels without a disk."""
+    text = Path(__file__).with_name("grub_2_06.cfg").read_text(encoding="utf-8")
+    found = parse_grub_cfg(text)
+    assert [one.release for one in found.entries] == ["6.1.0-42-amd64"] * 3 + [
+        "6.1.0-40-amd64",
+        "6.1.0-40-amd64",
+    ]
+    choice = default_choice(found, {})
+    assert (choice.entry.release, choice.is_found) == ("6.1.0-40-amd64", True)
+    assert choice.entry.arguments[-2:] == ("iommu=pt", "pci=realloc=off")
+    assert default_choice(found, {"next_entry": "0"}, once=True).entry.release == "6.1.0-42-amd64"
 
 
 def test_a_greater_sign_in_a_title_is_no_step():
