@@ -104,6 +104,8 @@ def build_once(images: Path, name: str, build: Callable[[Path], None]) -> Path:
     Two callers at once build once; a failed build leaves nothing behind.
     """
     images.mkdir(parents=True, exist_ok=True)
+    if (images / name).is_dir():  # then nobody waits for what is being built beside it
+        return images / name
     with _build_lock(images):
         if (images / name).is_dir():
             return images / name

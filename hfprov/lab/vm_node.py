@@ -76,6 +76,16 @@ class VmNode:
         """Run a command without network and SSH server, through the agent in the guest."""
         return monitor.run_in_guest(self._place.agent, argv, timeout=timeout)
 
+    def write_file(self, path: str, content: bytes, *, mode: int = 0o644) -> None:
+        """Put a file of up to some MiB onto the node, without network and SSH server."""
+        script = 'umask 077; cat > "$1.new"; chmod "$2" "$1.new"; mv "$1.new" "$1"; sync'
+        argv = ["sh", "-eu", "-c", script, "write", path, f"{mode:o}"]
+        done = monitor.run_in_guest(self._place.agent, argv, timeout=300.0, stdin=content)
+        if done.returncode != 0:
+            raise LabError(
+                f"'{path}' was not written on '{self.name}': {printable(done.stderr[-300:])}"
+            )
+
     def is_on(self) -> bool:
         return self._engine.is_running(self.state, self.spec)
 

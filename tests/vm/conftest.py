@@ -103,3 +103,25 @@ def vm_rack(vm_machine):  # noqa: ARG001 - skips first
 def node(vm_rack) -> VmNode:
     """The first node."""
     return vm_rack.nodes[0]
+
+
+@pytest.fixture(scope="session")
+def build_fake_accelerators():
+    """A function from a kernel release to the module of that kernel, as bytes."""
+    built = {}
+
+    def build(release: str) -> bytes:
+        if release not in built:
+            with tempfile.TemporaryDirectory(prefix="hfprov-module-") as out:
+                argv = ["sh", HERE / "fake_accelerators/build.sh", release, out]
+                done = subprocess.run(
+                    argv, capture_output=True, text=True, timeout=600, check=False
+                )
+                assert done.returncode == 0, done.stderr[-2000:]
+                built[release] = (Path(out) / "fake_accelerators.ko").read_bytes()
+        return built[release]
+
+    missing = [tool for tool in ("apt-get", "make", "gcc", "strip") if shutil.which(tool) is None]
+    if missing:
+        pytest.skip(f"building a kernel module needs {', '.join(missing)}")
+    return build
