@@ -10,7 +10,7 @@ import hashlib
 import json
 import secrets
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -151,13 +151,16 @@ def _unpack(host: str, output: Output, nonce: str) -> bytes:
     return raw
 
 
-def parse_answer(raw: bytes) -> Observation:
-    """An observation from the probe's JSON. Raises RemoteError if it is not of the agreed form."""
+def parse_answer(raw: bytes, wanted: Collection[str] | None = None) -> Observation:
+    """An observation from the probe's JSON; only the wanted reads of it, if any are named.
+
+    Raises RemoteError if it is not of the agreed form.
+    """
     try:
         data: Any = json.loads(raw)
         if data["probe"] != probe.VERSION:
             raise RemoteError(f"The evidence is of probe version {data['probe']!r}, not 1.")
-        return Observation.from_json(data)
+        return Observation.from_json(data, wanted)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RemoteError(f"The answer is not what the probe prints: {error!r}.") from error
 

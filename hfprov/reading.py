@@ -10,7 +10,7 @@ one probe returned for one host; asking it for text that is not there raises
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -117,6 +117,8 @@ _KNOWN_KEYS = frozenset(Result.__dataclass_fields__)
 
 
 def _result(raw: Mapping[str, Any]) -> Result:
+    if _KNOWN_KEYS.issuperset(raw):
+        return Result(**raw)
     return Result(**{key: value for key, value in raw.items() if key in _KNOWN_KEYS})
 
 
@@ -132,10 +134,17 @@ class Observation:
     seconds: float = 0.0
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Observation:
-        """Build from the probe's answer. Keys that this version does not know are ignored."""
+    def from_json(
+        cls, data: Mapping[str, Any], wanted: Collection[str] | None = None
+    ) -> Observation:
+        """Build from the probe's answer. Keys that this version does not know are ignored.
+
+        ``wanted`` are the ids of reads that are needed of it; None: all.
+        """
         results = {
-            name: tuple(_result(item) for item in items) for name, items in data["results"].items()
+            name: tuple(map(_result, items))
+            for name, items in data["results"].items()
+            if wanted is None or name in wanted
         }
         return cls(
             results,

@@ -18,7 +18,7 @@ from hfprov.baseline import Baseline
 from hfprov.checks.registry import Check, Facts
 from hfprov.judge import findings_of
 from hfprov.reading import Observation, Result
-from hfprov.verdict import Finding, Verdict
+from hfprov.verdict import Verdict
 
 _KEPT_PER_READ = 16
 _KEPT_PER_CHECK = 32
@@ -83,7 +83,7 @@ class _Known:
     """What is known of one check on hosts with one declaration."""
 
     reads: tuple[str, ...]
-    findings: OrderedDict[tuple[int, ...], tuple[Finding, ...]] = field(default_factory=OrderedDict)
+    verdicts: OrderedDict[tuple[int, ...], tuple[Verdict, ...]] = field(default_factory=OrderedDict)
     tried: int = 0
     found: int = 0
     is_pure: bool = True
@@ -118,29 +118,28 @@ class Remembered:
                 known = _Known(tuple(reads))
                 self._known[check.id, baseline.roles, shape] = known
             if known.worthwhile:
-                found = self._findings(check, known, facts, baseline, numbers)
+                verdicts += self._verdicts(check, known, facts, baseline, numbers)
             else:
-                found = tuple(findings_of(check, facts, baseline))
-            verdicts.extend(Verdict(check.id, finding) for finding in found)
+                verdicts += _verdicts(check, facts, baseline)
         return verdicts
 
-    def _findings(
+    def _verdicts(
         self,
         check: Check,
         known: _Known,
         facts: Facts,
         baseline: Baseline,
         numbers: dict[str, int],
-    ) -> tuple[Finding, ...]:
+    ) -> tuple[Verdict, ...]:
         key = tuple(self._number(read, facts.seen, numbers) for read in known.reads)
         known.tried += 1
-        found = known.findings.get(key)
+        found = known.verdicts.get(key)
         if found is not None:
             known.found += 1
-            known.findings.move_to_end(key)
+            known.verdicts.move_to_end(key)
             return found
         watched, nobody = _watched(facts, baseline)
-        found = tuple(findings_of(check, watched, nobody))
+        found = _verdicts(check, watched, nobody)
         results = watched.seen.results
         known.is_pure = (
             isinstance(results, _WatchedResults)
@@ -148,9 +147,9 @@ class Remembered:
             and results.touched <= set(known.reads)
             and not watched.asked_earlier
         )
-        known.findings[key] = found
-        if len(known.findings) > _KEPT_PER_CHECK:
-            known.findings.popitem(last=False)
+        known.verdicts[key] = found
+        if len(known.verdicts) > _KEPT_PER_CHECK:
+            known.verdicts.popitem(last=False)
         return found
 
     def _number(self, read: str, seen: Observation, numbers: dict[str, int]) -> int:
@@ -167,6 +166,10 @@ class Remembered:
                     kept.popitem(last=False)
             numbers[read] = kept[shown]
         return numbers[read]
+
+
+def _verdicts(check: Check, facts: Facts, baseline: Baseline) -> tuple[Verdict, ...]:
+    return tuple(Verdict(check.id, one) for one in findings_of(check, facts, baseline))
 
 
 def _watched(facts: Facts, baseline: Baseline) -> tuple[_WatchedFacts, Baseline]:

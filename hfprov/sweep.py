@@ -9,6 +9,7 @@ from typing import TypeVar
 from hfprov.baseline import Baseline
 from hfprov.certificate.configuration import Configuration, configuration_of
 from hfprov.certificate.waivers import NO_WAIVERS, Waivers
+from hfprov.checks.growth import compared_reads
 from hfprov.checks.registry import Facts, checks_for
 from hfprov.declare.connection import Connection
 from hfprov.errors import NoEvidenceError, NotUnderstoodError, RecordError, RemoteError
@@ -135,7 +136,7 @@ def _view(
         return HostVerdicts(
             host, tuple(verdicts), reachable=False, reason=answer.error, hint=answer.hint
         )
-    facts = Facts(answer.observation, baseline, _earlier(host, log))
+    facts = Facts(answer.observation, baseline, _earlier(baseline, log))
     verdicts = fleet.waivers.annotate(
         host, remembered.judge(tuple(checks_for(baseline)), facts, baseline)
     )
@@ -166,14 +167,14 @@ def _view(
     )
 
 
-def _earlier(host: str, log: RunLog) -> Observation | None:
+def _earlier(baseline: Baseline, log: RunLog) -> Observation | None:
     """What the newest run before this one saw of a host.
 
     What cannot be read any more, as it is damaged or of another version, is as if it was not there.
     """
     try:
-        raw = log.earlier_evidence(host)
-        return None if raw is None else parse_answer(raw)
+        raw = log.earlier_evidence(baseline.host)
+        return None if raw is None else parse_answer(raw, compared_reads(baseline))
     except (RecordError, RemoteError):
         return None
 

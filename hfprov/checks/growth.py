@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from hfprov.baseline import Baseline
 from hfprov.checks.magnitude import magnitude
@@ -24,7 +25,7 @@ from hfprov.evidence.nic_node import NIC_STATISTICS
 from hfprov.evidence.pci_devices import AER
 from hfprov.evidence.rdma_node import RDMA_COUNTERS
 from hfprov.evidence.system import KERNEL
-from hfprov.reading import Observation
+from hfprov.reading import Observation, Source
 from hfprov.verdict import (
     Finding,
     Impact,
@@ -67,9 +68,17 @@ def growth(before: Observation, after: Observation, baseline: Baseline) -> list[
     return _between(Facts(before, baseline), Facts(after, baseline))
 
 
+_COMPARED: tuple[Source[Any], ...] = (KERNEL, NIC_STATISTICS, RDMA_COUNTERS, MEMORY_ERRORS, AER)
+
+
+def compared_reads(baseline: Baseline) -> frozenset[str]:
+    """Ids of all reads that are needed of an earlier observation."""
+    return frozenset(read.id for source in _COMPARED for read in source.reads(baseline))
+
+
 @check(
     "growth.counters",
-    reads=[KERNEL, NIC_STATISTICS, RDMA_COUNTERS, MEMORY_ERRORS, AER],
+    reads=_COMPARED,
     impact=Impact.MANUAL,
 )
 def counters(facts: Facts, baseline: Baseline) -> Iterator[Finding]:

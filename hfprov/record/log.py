@@ -33,7 +33,7 @@ from hfprov.record.schema import (
     run,
     run_host,
 )
-from hfprov.record.verdicts import VerdictSets, pack
+from hfprov.record.verdicts import Packer, VerdictSets
 from hfprov.verdict import Verdict
 
 
@@ -61,6 +61,7 @@ class RunLog:
         self._seq = run_seq
         self._host_ids = host_ids
         self._redactor = redactor
+        self._packer = Packer(redactor)
         self._open = True
 
     # -- observations ---------------------------------------------------------------------------
@@ -87,7 +88,7 @@ class RunLog:
         """
         host_id = self._host_id(host)
         seen = Packed.of(raw, facts or {}, self._redactor)
-        rows, digest = pack(verdicts, self._redactor)
+        rows, digest = self._packer.pack(verdicts)
         try:
             with self._database.write() as connection:
                 hosts.seen(self._database, connection, host_id, identity, self._seq)
@@ -114,7 +115,7 @@ class RunLog:
         """Store that a host could not be observed, and the verdicts (all unknown) that follow."""
         host_id = self._host_id(host)
         reason = self._redactor.text(reason)
-        rows, digest = pack(verdicts, self._redactor)
+        rows, digest = self._packer.pack(verdicts)
         with self._database.write() as connection:
             set_id = self._sets.store(connection, rows, digest)
             self._add_judgement(connection, host_id, phase, set_id, reason=reason)

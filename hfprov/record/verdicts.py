@@ -30,6 +30,7 @@ V = TypeVar("V")
 
 _CACHED_DIGESTS = 4096
 _CACHED_SETS = 256
+_CACHED_ROWS = 8192
 _AT_ONCE = 400
 
 
@@ -56,25 +57,43 @@ class Recent(Generic[V]):
                 self._values.popitem(last=False)
 
 
-def pack(verdicts: Iterable[Verdict], redactor: Redactor) -> tuple[list[Row], str]:
-    """The rows of a set and its digest. Done outside of a transaction."""
-    text = redactor.text
-    rows: list[Row] = []
-    for verdict in verdicts:
+class Packer:
+    """Makes rows of verdicts. What hosts share is the same object, and is packed once."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        # By id, with the verdict itself: an id means nothing once its object is gone.
+        self._rows: Recent[tuple[Verdict, Row]] = Recent(_CACHED_ROWS)
+
+    def pack(self, verdicts: Iterable[Verdict]) -> tuple[list[Row], str]:
+        """The rows of a set and its digest. Done outside of a transaction."""
+        rows: list[Row] = []
+        for verdict in verdicts:
+            known = self._rows.get(id(verdict))
+            if known is None or known[0] is not verdict:
+                known = (verdict, self._row(verdict))
+                self._rows.put(id(verdict), known)
+            rows.append(known[1])
+        return rows, digest_of(rows)
+
+    def _row(self, verdict: Verdict) -> Row:
+        text = self._redactor.text
         found = verdict.finding
-        rows.append(
-            (
-                text(verdict.check),
-                text(found.subject),
-                found.outcome.value,
-                text(found.observed),
-                text(found.expected),
-                text(found.reason),
-                found.not_applicable.value if found.not_applicable else "",
-                _waiver_text(found.waiver, redactor),
-            )
+        return (
+            text(verdict.check),
+            text(found.subject),
+            found.outcome.value,
+            text(found.observed),
+            text(found.expected),
+            text(found.reason),
+            found.not_applicable.value if found.not_applicable else "",
+            _waiver_text(found.waiver, self._redactor),
         )
-    return rows, digest_of(rows)
+
+
+def pack(verdicts: Iterable[Verdict], redactor: Redactor) -> tuple[list[Row], str]:
+    """The rows of one set and its digest."""
+    return Packer(redactor).pack(verdicts)
 
 
 def digest_of(rows: Iterable[Row]) -> str:

@@ -27,7 +27,7 @@ from hfprov.evidence import (
     system,
 )
 from hfprov.evidence.managed_links import LINKS
-from hfprov.judge import _judge_one, find_check
+from hfprov.judge import find_check, findings_of
 from hfprov.reading import Observation, Read
 from hfprov.verdict import Finding, Outcome
 
@@ -460,7 +460,7 @@ class Machine:
         check = find_check(check_id)
         assert check is not None
         facts = Facts(self.observation(), self.baseline())
-        found = [one.finding for one in _judge_one(check, facts, self.baseline())]
+        found = findings_of(check, facts, self.baseline())
         assert found
         return found
 
