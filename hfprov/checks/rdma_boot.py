@@ -28,6 +28,8 @@ ROLE, LEAVE = "rdma", "leave"
 QOS = ("rdma_qos_tool", "rdma_dscp_priorities", "rdma_pfc_priorities", "rdma_ecn_priorities")
 PCI = ("rdma_max_read_request_bytes", "rdma_relaxed_ordering", "rdma_acs_off_bridges")
 ROCE = ("rdma_roce_mode", "rdma_roce_tos")
+ROCE_TYPES = {"v1": "IB/RoCE v1", "v2": "RoCE v2"}
+"""What the kernel calls them; drivers/infiniband/core/cache.c, gid_type_str."""
 _READ_REQUESTS = ("128", "256", "512", "1024", "2048", "4096")
 _CONTAINER = "[Unit] ConditionVirtualization=!container"
 
@@ -93,7 +95,7 @@ def _of_roce(baseline: Baseline) -> Iterator[str]:
     mode, tos = (str(baseline[name]) for name in ROCE)
     if (mode, tos) == (LEAVE, LEAVE):
         return
-    set_mode = "" if mode == LEAVE else f'echo "RoCE {mode}" >default_roce_mode; '
+    set_mode = "" if mode == LEAVE else f'echo "{ROCE_TYPES[mode]}" >default_roce_mode; '
     set_tos = "" if tos == LEAVE else f"echo {tos} >default_roce_tos; "
     yield (
         "/bin/sh -ec 'found=; for port in /sys/class/infiniband/*/ports/*; do "

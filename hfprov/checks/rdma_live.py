@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from hfprov.baseline import Baseline
 from hfprov.checks.hardware import in_container, judged_each
 from hfprov.checks.rdma import LEAVE, ROLE, THE_KERNEL
-from hfprov.checks.rdma_boot import PCI, QOS, ROCE, dscp_priorities, numbers
+from hfprov.checks.rdma_boot import PCI, QOS, ROCE, ROCE_TYPES, dscp_priorities, numbers
 from hfprov.checks.registry import Facts, check
 from hfprov.errors import NoEvidenceError
 from hfprov.evidence.rdma_node import RDMA_DEVICES
@@ -193,7 +193,7 @@ def roce(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         for device, port in mine:
             now = set_ones.get((device, port))
             for what, value, wanted in (
-                ("mode", now.mode if now else None, "" if mode == LEAVE else f"RoCE {mode}"),
+                ("mode", now.mode if now else None, ROCE_TYPES.get(mode, "")),
                 ("type of service", now.tos if now else None, "" if tos == LEAVE else tos),
             ):
                 if wanted:

@@ -208,7 +208,7 @@ def kernel_problems(asked, place):
 def roce_problems(asked, interface):
     wanted = {}
     if asked["roce_mode"] != "leave":
-        wanted["default_roce_mode"] = "RoCE " + asked["roce_mode"]
+        wanted["default_roce_mode"] = asked["roce_mode"]
     if asked["roce_tos"] != "leave":
         wanted["default_roce_tos"] = asked["roce_tos"]
     ports = ports_of(interface) if wanted else []

@@ -336,3 +336,10 @@ def test_access_control_is_judged_on_declared_bridges(node, control, bad):
     node.values["rdma_acs_off_bridges"] = ["0000:17:01.0"]
     node.results["run setpci -s 0000:17:01.0 ECAP_ACS+6.w"] = [one(f"{control}\n", code=0)]
     assert node.bad("rdma.pci") == bad
+
+
+def test_the_kernels_name_of_version_one(node):
+    node.values["rdma_roce_mode"] = "v1"
+    assert node.bad("rdma.roce") == {"eth1 mode": FAIL}
+    node.put("glob /sys/kernel/config/rdma_cm/*/ports/*/default_roce_mode", text="IB/RoCE v1\n")
+    assert node.bad("rdma.roce") == {}

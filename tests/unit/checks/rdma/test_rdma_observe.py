@@ -50,6 +50,7 @@ class Machine:
         spec.loader.exec_module(self.script)
         values = DEFAULTS | copy.deepcopy(DECLARED)
         self.asked: dict[str, Any] = {short: values[name] for short, name in NAMES.items()}
+        self.asked["roce_mode"] = "RoCE v2"
         self.asked |= {"packages": ["rdma-core"], "units": ["hfprov-rdma.service"]}
         self.installed = list(INBOX)
         self.answers: dict[str, tuple[int, str]] = {
