@@ -47,7 +47,7 @@ DECLARED = (
 """Keys of the scripts' configuration, in its order; each is a variable of the role."""
 DIGESTS = {
     "irq_plan.py": "e14108087d8535d8918256fa9b2869d8fd1a8cb05ddd6fce4b939a14762c5814",
-    "irq_affinity.py": "7b24c53c4c75195ef8f8f43beb1bb5105c9b98387790da437948e6eccc9e9929",
+    "irq_affinity.py": "012c39ffdf7ac16969bd85f58fdbc9639aa5a60ddf41e4e1cab82ebb7a9c7549",
     "irqbalance_policy.sh": "0ddf3693725cd183b357644c0bef57a03eb1f8884a82874f3a6b55f5fa798d48",
 }
 """SHA-256 of the role's scripts; of the policy without the line that names the interfaces."""

@@ -95,12 +95,15 @@ def record(node, survey, irq, results, before):
     old = before.get("interrupts", {}).get(str(irq), {})
     result = results.get(irq, "in place")
     stayed = result in ("in place", "managed") and before.get("boot_id") == boot_id(node)
+    now = counts(node, survey, irq)
     known = stayed and all(old.get(key) == row[key] for key in ("name", "cpu"))
+    # An interrupt that was given back and asked for again counts from zero.
+    known = known and all(now.get(cpu, 0) >= count for cpu, count in old["before"].items())
     return {
         "interface": row["interface"], "name": row["name"], "cpu": row["cpu"],
         "result": old["result"] if known and result == "in place" else result,
         # What comes after it was moved must come to its CPU.
-        "before": old["before"] if known else counts(node, survey, irq),
+        "before": old["before"] if known else now,
     }  # fmt: skip
 
 

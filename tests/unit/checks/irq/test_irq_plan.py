@@ -374,6 +374,8 @@ def test_counts_before_the_move_are_kept_until_the_next_move(kernel):
     assert act.apply(kernel, CONFIG)["interrupts"]["41"]["before"] == {"0": 5, "2": 7}
     kernel.write(SET.format(41), "0")
     assert act.apply(kernel, CONFIG)["interrupts"]["41"]["before"] == {"0": 5, "2": 7, "4": 90}
+    write("1,0,0")
+    assert act.apply(kernel, CONFIG)["interrupts"]["41"]["before"] == {"0": 1}
 
 
 def test_after_a_driver_reload_the_new_interrupts_are_moved(two_sockets, tmp_path):
@@ -506,3 +508,61 @@ def test_the_program_says_in_a_sentence_what_is_wrong_with_its_configuration(tmp
     done = run("irq_affinity.py", "apply", "--root", str(tmp_path), "--config", config)
     assert done.returncode == 1
     assert done.stderr == "'irq_affinity_channels' is 'leave', 'auto' or a number, not 'many'.\n"
+
+
+# What irqbalance is told
+
+
+@pytest.fixture
+def policy(tmp_path):
+    """What the policy script prints for an interrupt of a made-up node."""
+
+    def ask(machine, number, interfaces="ens3", links=()):
+        root = machine.make(tmp_path / f"node-{number}")
+        for interface, upper in links:
+            (root / f"sys/class/net/{upper}").mkdir(exist_ok=True)
+            (root / f"sys/class/net/{interface}/upper_{upper}").symlink_to(
+                root / f"sys/class/net/{upper}"
+            )
+        text = (FILES.parent / "templates/irqbalance_policy.sh.j2").read_text(encoding="utf-8")
+        lines = [
+            f"data=' {interfaces} '" if line.startswith("data=") else line
+            for line in text.replace("/sys/", f"{root}/sys/").splitlines()
+        ]
+        script = tmp_path / "policy.sh"
+        script.write_text("\n".join(lines), encoding="utf-8")
+        done = subprocess.run(
+            ["sh", script, "/sys/bus/pci/devices/0000:81:00.0", str(number)],
+            capture_output=True, text=True, timeout=30, check=True,
+        )  # fmt: skip
+        assert done.stderr == ""
+        return done.stdout
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("number", "interfaces", "links", "said"),
+    [
+        (41, "ens3", (), "ban=true\n"),
+        (40, "ens1 ens3", (), "ban=true\n"),
+        (7, "ens3", (), ""),
+        (99, "ens3", (), ""),
+        (4, "ens3", (), ""),
+        (41, "ens4", (), ""),
+        (41, "ens", (), ""),
+        (41, "bond0", [("ens3", "bond0")], "ban=true\n"),
+        (41, "bond0.7", [("ens3", "bond0"), ("bond0", "bond0.7")], "ban=true\n"),
+        (41, "bond1", [("ens3", "bond0")], ""),
+    ],
+)
+def test_irqbalance_is_told_of_the_data_nics_interrupts_only(
+    policy, two_sockets, number, interfaces, links, said
+):
+    assert policy(two_sockets, number, interfaces, links) == said
+
+
+def test_irqbalance_is_told_of_a_virtio_adapters_interrupts_too(policy):
+    machine = Machine({0: [(0,)]}, [Nic("ens3", [(31, "virtio2-input.0")], virtio=True)])
+    assert policy(machine, 31) == "ban=true\n"
+    assert policy(machine, 7) == ""
