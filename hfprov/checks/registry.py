@@ -123,6 +123,8 @@ MODULES = (
     "irq_keeping",
     "time",
     "tools",
+    "container_runtime",
+    "container_proof",
     "hardening_access",
     "hardening_kernel",
     "hardening_updates",

@@ -28,6 +28,7 @@ MODULES = (
     "tools",
     "hardening",
     "rdma",
+    "container_runtime",
 )
 
 UNJUDGED: Mapping[str, str] = {}
@@ -37,6 +38,7 @@ UNPROVOKED = {
     "kernel.cmdline": "the kernel is the machine's; tests/unit/checks/kernel/test_kernel_boot.py",
     "tools.lldpd": "not declared by default; tests/unit/checks/hardening/test_tools.py",
     "tools.packages": "none is declared by default; tests/unit/checks/hardening/test_tools.py",
+    "container_runtime.toolkit": "no accelerator; see tests/unit/checks/container_runtime",
     "tools.stream": "no source by default; tests/unit/checks/hardening/test_tools.py",
     "hardening.modules.loaded": "the kernel is the machine's; test_hardening_kernel.py",
     "hardening.mounts": "only warns; tests/unit/checks/hardening/test_hardening_kernel.py",

@@ -40,6 +40,7 @@ GROUPS = {
     "performance": "performance.",
     "comm_library": "comm_library.",
     "diagnostics_tools": "tools.",
+    "container_runtime": "container_runtime.",
     "hardening": "hardening.",
     "rdma": "rdma.",
 }
@@ -91,6 +92,9 @@ def baseline() -> Baseline:
     for role in GROUPS:
         values |= yaml.safe_load((ROOT / "roles" / role / "defaults" / "main.yml").read_text())
     values |= yaml.safe_load((RACK / "inventory/group_vars/accelerators.yml").read_text())
+    # Defaults that are those of another role, as Ansible resolves them.
+    for name in ("memlock_kib", "nofile", "nproc", "stack_kib"):
+        values[f"container_runtime_{name}"] = values[f"limits_{name}"]
     return Baseline("node", tuple(GROUPS), {name: Value(v, "") for name, v in values.items()})
 
 
@@ -136,6 +140,7 @@ PLACES = (
     "etc/sysctl.d etc/sysctl.conf etc/ufw etc/nccl.conf etc/rccl.conf etc/ucx etc/profile.d "
     "etc/environment root/.nccl.conf home usr/share/modules opt/modulefiles "
     "etc/modules-load.d etc/udev etc/ssh etc/modprobe.d etc/apt etc/fstab etc/audit etc/hfprov "
+    "etc/docker var/lib/hfprov/container_runtime.json "
     "usr/local/lib/hfprov etc/udev/rules.d/90-hfprov-irq-affinity.rules"
 )
 SNAPSHOT = f"cd / && tar -cpf /run/before.tar {PLACES} 2>/dev/null; test -s /run/before.tar"
@@ -172,6 +177,12 @@ RESTORE = {
         "dpkg-query -W -f '${db:Status-Status}' ibverbs-utils | grep -q ^inst || "
         "apt-get -qq -y install ibverbs-utils >/dev/null"
     ),
+    "container_runtime": (
+        "[ ! -e /usr/bin/docker.kept ] || mv -f /usr/bin/docker.kept /usr/bin/docker; "
+        "dpkg-query -W -f '${db:Status-Status}' docker.io | grep -q ^inst || "
+        "apt-get -qq -y install docker.io >/dev/null; systemctl reset-failed docker; "
+        "sleep 0.1; systemctl restart docker"
+    ),
     "hardening": (
         "systemctl stop hfprov-guard.timer 2>/dev/null; "
         "nft delete table inet hfprov_management 2>/dev/null; "
@@ -205,6 +216,8 @@ def prepare_for_kernels() -> None:
 def nodes(role):
     """Name of a node by its stack. What the test changes is undone, without the roles' help."""
     found = {stack: node_with(stack) for stack in ("networkd", "ifupdown")}
+    if role == "container_runtime" and baseline()["container_runtime_engine"] != "docker":
+        pytest.skip("The rack's inventory does not declare 'container_runtime_engine: docker'.")
     if role == "kernel":
         prepare_for_kernels()
     for node in found.values():
