@@ -113,7 +113,10 @@ class Remembered:
             known = self._known.get((check.id, baseline.roles, shape))
             if known is None:
                 reads = dict.fromkeys(
-                    read.id for source in check.sources for read in source.reads(baseline)
+                    name
+                    for source in check.sources
+                    for read in source.reads(baseline)
+                    for name in (read.id, read.sent_as().id)
                 )
                 known = _Known(tuple(reads))
                 self._known[check.id, baseline.roles, shape] = known

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 from hfprov.baseline import Baseline
 from hfprov.evidence import systemd
 from hfprov.evidence.systemd import Properties
+from hfprov.evidence.systemd_units import together
 from hfprov.evidence.text import clean
 from hfprov.reading import Observation, Result, Source, command, complete_text, glob
 
 FILES = glob("/etc/audit/rules.d/*.rules")
 _LIST = command("auditctl", "-l")
-_UNIT = command("systemctl", "show", "--property=LoadState,ActiveState,UnitFileState", "auditd")
+_UNIT = together(
+    command("systemctl", "show", "--property=LoadState,ActiveState,UnitFileState", "auditd")
+)
 
 
 def parse_rules(text: str) -> tuple[str, ...]:

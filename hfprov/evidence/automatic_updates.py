@@ -10,6 +10,7 @@ from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence import systemd
 from hfprov.evidence.systemd import Properties, property_of
+from hfprov.evidence.systemd_units import together
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Result, Source, command, file
 
@@ -67,12 +68,14 @@ UPDATES: Source[Updates] = Source(
     "automatic updates", lambda _: (_DUMP, APT_FILE, DNF_FILE, *PROGRAM.values()), _parse_updates
 )
 
-_TIMER_READ = command(
-    "systemctl",
-    "show",
-    "--property=Id,ActiveState,UnitFileState",
-    "--",
-    *(name for names in TIMERS.values() for name in names),
+_TIMER_READ = together(
+    command(
+        "systemctl",
+        "show",
+        "--property=Id,ActiveState,UnitFileState",
+        "--",
+        *(name for names in TIMERS.values() for name in names),
+    )
 )
 TIMER_UNITS: Source[Mapping[str, Properties]] = Source(
     "timers of updates",

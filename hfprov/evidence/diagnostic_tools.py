@@ -16,6 +16,7 @@ from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence import systemd
 from hfprov.evidence.systemd import Properties, property_of
+from hfprov.evidence.systemd_units import together
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Read, Result, Source, command, file
 
@@ -114,7 +115,8 @@ TOOLS: Source[Mapping[str, Answer]] = Source("diagnostic tools", _tool_reads, _p
 def _service_reads(baseline: Baseline) -> tuple[Read, ...]:
     names = (*baseline.get("diagnostics_tools_services_off", ()), "lldpd")
     wanted = "--property=Id,LoadState,ActiveState,UnitFileState"
-    return (command("systemctl", "show", wanted, "--", *(f"{name}.service" for name in names)),)
+    units = (f"{name}.service" for name in names)
+    return (together(command("systemctl", "show", wanted, "--", *units)),)
 
 
 def _parse_services(seen: Observation, baseline: Baseline) -> Mapping[str, Properties]:

@@ -11,6 +11,7 @@ from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError
 from hfprov.evidence import systemd
 from hfprov.evidence.systemd import Properties
+from hfprov.evidence.systemd_units import together
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Result, Source, command, file
 
@@ -19,8 +20,8 @@ RULES_FILE = file("/etc/hfprov/management.nft")
 UNIT = "hfprov-firewall.service"
 UNIT_FILE = file(f"/etc/systemd/system/{UNIT}")
 _LIST = command("nft", "--stateless", "list", "table", "inet", "hfprov_management")
-_UNIT_READ = command(
-    "systemctl", "show", "--property=LoadState,UnitFileState,NeedDaemonReload", "--", UNIT
+_UNIT_READ = together(
+    command("systemctl", "show", "--property=LoadState,UnitFileState,NeedDaemonReload", "--", UNIT)
 )
 
 
@@ -87,7 +88,7 @@ AT_BOOT: Source[AtBoot] = Source(
 )
 
 GUARD_UNIT = "hfprov-guard.timer"
-_GUARD_READ = command("systemctl", "show", "--property=ActiveState", "--", GUARD_UNIT)
+_GUARD_READ = together(command("systemctl", "show", "--property=ActiveState", "--", GUARD_UNIT))
 GUARD: Source[Properties] = Source(
     "guard of unconfirmed changes",
     lambda _: (_GUARD_READ,),

@@ -14,11 +14,14 @@ from hfprov.evidence.nvidia_smi.forms import parse as parse_smi
 from hfprov.evidence.nvidia_smi.topo import Topology
 from hfprov.evidence.systemd import parse as parse_show
 from hfprov.evidence.systemd import property_of
+from hfprov.evidence.systemd_units import together
 from hfprov.evidence.text import clean
 from hfprov.reading import Observation, Source, command, file, listing
 
 _PROPERTIES = "--property=Id,LoadState,ActiveState,SubState,UnitFileState"
-UNIT = command("systemctl", "show", _PROPERTIES, "nvidia-fabricmanager.service", limit=4096)
+UNIT = together(
+    command("systemctl", "show", _PROPERTIES, "nvidia-fabricmanager.service", limit=4096)
+)
 VERSION = command("nv-fabricmanager", "--version", limit=4096)
 LOG = command("tail", "-c", "262144", "/var/log/fabricmanager.log", limit=300_000)
 TOPO = command("nvidia-smi", "topo", "-m", timeout=30)

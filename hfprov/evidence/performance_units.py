@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.systemd import Properties, parse
+from hfprov.evidence.systemd_units import together
 from hfprov.reading import Observation, Read, Result, Source, command, file
 
 UNIT = "hfprov-performance.service"
@@ -26,7 +27,8 @@ def _names(baseline: Baseline) -> tuple[str, ...]:
 
 
 def _reads(baseline: Baseline) -> tuple[Read, ...]:
-    return (command("systemctl", "show", f"--property={_PROPERTIES}", "--", *_names(baseline)),)
+    argv = ("systemctl", "show", f"--property={_PROPERTIES}", "--", *_names(baseline))
+    return (together(command(*argv)),)
 
 
 def _parse(seen: Observation, baseline: Baseline) -> Mapping[str, Properties]:

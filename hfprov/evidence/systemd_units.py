@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence import systemd
 from hfprov.evidence.systemd import Properties, property_of
 from hfprov.evidence.text import clean, excerpt
-from hfprov.reading import Observation, Read, command
+from hfprov.reading import Observation, Read, Result, command
 
 UNIT_NAME = re.compile(r"[A-Za-z0-9:_.\\@-]{1,240}\.[a-z]{4,9}")
 """systemd.unit(5); one bad name would make systemctl fail for all."""
@@ -133,6 +133,52 @@ def shown_units(seen: Observation, read: ShowUnits) -> tuple[Shown, Mapping[str,
     if missing:
         raise NotUnderstoodError(f"'systemctl show' did not tell of '{excerpt(missing[0])}'.")
     return shown, {name: shown.units[name] for name in sorted(read.units)}
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTogether(Read):
+    """A ``systemctl show`` of one source's own, sent within the one for all; see :func:`together`.
+
+    Evidence that has its answer by itself is read as well.
+    """
+
+    units: tuple[str, ...] = field(default=(), compare=False)
+    properties: tuple[str, ...] = field(default=(), compare=False)
+
+    def sent_as(self) -> Read:
+        return units(*map(_full, self.units), properties=self.properties)
+
+    def answered_by(self, results: Mapping[str, tuple[Result, ...]]) -> tuple[Result, ...] | None:
+        found = results.get(self.sent_as().id)
+        if found is None or len(found) != 1:
+            return found
+        (result,) = found
+        if not result.ok or result.code or result.truncated:
+            return found
+        try:
+            shown = parse(result.text).units
+            blocks = [self._block(shown[_full(name)]) for name in self.units]
+        except KeyError as error:
+            said = f"'systemctl show' did not tell of {error}."
+            return (replace(result, status="error", text="", stderr=said),)
+        return (replace(result, text="\n\n".join(blocks) + "\n"),)
+
+    def _block(self, unit: Properties) -> str:
+        lines = [f"{name}={unit[name]}" for name in self.properties if name in unit]
+        return "\n".join(lines)
+
+
+def _full(name: str) -> str:
+    return name if "." in name else f"{name}.service"
+
+
+def together(read: Read) -> ShowTogether:
+    """A read of ``systemctl show --property=… -- UNIT…`` that needs no process of its own."""
+    words = [str(word) for word in read.request["argv"]]
+    names = [word for word in words[2:] if not word.startswith("-")]
+    (wanted,) = (word for word in words if word.startswith("--property="))
+    properties = wanted.partition("=")[2].split(",")
+    return ShowTogether(read.id, read.request, tuple(names), tuple(properties))
 
 
 @dataclass(frozen=True, slots=True)

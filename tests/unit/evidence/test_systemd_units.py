@@ -8,7 +8,14 @@ import pytest
 
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence import system
-from hfprov.evidence.systemd_units import manager, parse, shown_manager, shown_units, units
+from hfprov.evidence.systemd_units import (
+    manager,
+    parse,
+    shown_manager,
+    shown_units,
+    together,
+    units,
+)
 from hfprov.reading import Observation, Result, command, file, once
 
 SSH = units("ssh.service", properties=["LimitNOFILE"], of_main_process=["limits"])
@@ -181,3 +188,40 @@ def test_properties_of_systemd_are_asked_together():
     assert shown_manager(seen(one, "A=1\nB=\n"), manager(["B"]))[0]["B"] == ""
     with pytest.raises(NotUnderstoodError):
         shown_manager(seen(one, "A=1\n"), manager(["B"]))
+
+
+def test_shows_of_single_sources_are_sent_as_one_and_answered_from_it():
+    alone = together(command("systemctl", "show", "--property=Id,ActiveState", "--", "a.service"))
+    other = together(command("systemctl", "show", "--property=LoadState", "auditd"))
+    (sent,) = once([alone, other])
+    assert {"a.service", "auditd.service"} <= set(sent.request["argv"])
+    text = (
+        "Id=a.service\nNames=a.service\nLoadState=loaded\nActiveState=active\n\n"
+        "Id=auditd.service\nNames=auditd.service\nLoadState=not-found\nActiveState=inactive\n"
+    )
+    results = {sent.id: [{"name": "", "status": "ok", "code": 0, "text": text}]}
+    seen = Observation.from_json({"results": results})
+    assert seen.text(alone) == "Id=a.service\nActiveState=active\n"
+    assert seen.text(other) == "LoadState=not-found\n"
+    missing = together(command("systemctl", "show", "--property=Id", "--", "gone.service"))
+    with pytest.raises(NoEvidenceError, match=r"did not tell of 'gone\.service'"):
+        seen.text(missing)
+
+
+@pytest.mark.parametrize(
+    "change", [{"status": "timeout"}, {"status": "absent"}, {"code": 1}, {"truncated": True}]
+)
+def test_an_answer_to_all_that_is_none_is_none_to_each(change):
+    alone = together(command("systemctl", "show", "--property=Id", "--", "a.service"))
+    row = {"name": "", "status": "ok", "code": 0, "text": "Id=a.service\nNames=a.service\n"}
+    seen = Observation.from_json({"results": {alone.sent_as().id: [row | change]}})
+    with pytest.raises(NoEvidenceError):
+        seen.text(alone)
+
+
+def test_an_answer_of_its_own_in_old_evidence_counts():
+    alone = together(command("systemctl", "show", "--property=Id", "--", "a.service"))
+    row = {"name": "", "status": "ok", "code": 0, "text": "Id=a.service\n"}
+    assert Observation.from_json({"results": {alone.id: [row]}}).text(alone) == "Id=a.service\n"
+    with pytest.raises(NoEvidenceError, match="was not observed"):
+        Observation.from_json({"results": {}}).text(alone)
