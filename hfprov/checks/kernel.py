@@ -149,7 +149,7 @@ def preferences(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         wanted=[
             f"Package: {found.image} {found.headers}",
             f"Pin: version {found.version}",
-            "Pin-Priority: 990",
+            "Pin-Priority: 1001",
         ],
         statements=statements,
     )
