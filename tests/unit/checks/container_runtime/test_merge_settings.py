@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 FILES = Path(__file__).parents[4] / "roles/container_runtime/files"
 V2 = "io.containerd.grpc.v1.cri"
@@ -240,6 +241,23 @@ def test_invalid_settings_stop_the_role_before_anything_else(observe, monkeypatc
     assert "not valid JSON" in found["problems"][0]
     assert found["missing_packages"] == []
     assert file.read_text() == '{"log-driver": }'
+
+
+def test_none_is_answered_like_any_other(observe):
+    found = observe.main({"engine": "none"})
+    assert found == {"problems": [], "missing_packages": []}
+
+
+def test_an_answer_is_never_replaced_by_that_of_a_skipped_task():
+    """Ansible registers a skipped task too: the answer before it would be lost."""
+    tasks = [
+        task
+        for path in (FILES.parent / "tasks").glob("*.yml")
+        for task in yaml.safe_load(path.read_text(encoding="utf-8"))
+        if task.get("register") == "__container_runtime_answer"
+    ]
+    assert len(tasks) == 2
+    assert all("when" not in task for task in tasks)
 
 
 # systemd is never reloaded: case A14
