@@ -8,11 +8,11 @@ LIBRARY = "/usr/local/lib/hfprov"
 # One NIC with three interrupts, four CPUs, no hyper-threads. What is written is read back.
 MAKE_TREE = r"""
 set -e; rm -rf /run/t; mkdir -p /run/t; cd /run/t
-mkdir -p sys/class/net sys/devices/pci0000:00/0000:00:03.0/net/ens3 sys/devices/system/cpu
+mkdir -p sys/class/net sys/devices/pci0000:00/0000:00:03.0/net/eth1 sys/devices/system/cpu
 mkdir -p sys/devices/pci0000:00/0000:00:03.0/msi_irqs run proc/sys/kernel/random
-ln -s ../../devices/pci0000:00/0000:00:03.0/net/ens3 sys/class/net/ens3
-ln -s ../.. sys/devices/pci0000:00/0000:00:03.0/net/ens3/device
-echo 0x1003 > sys/class/net/ens3/flags
+ln -s ../../devices/pci0000:00/0000:00:03.0/net/eth1 sys/class/net/eth1
+ln -s ../.. sys/devices/pci0000:00/0000:00:03.0/net/eth1/device
+echo 0x1003 > sys/class/net/eth1/flags
 echo -1 > sys/devices/pci0000:00/0000:00:03.0/numa_node
 echo 0-3 | tee sys/devices/system/cpu/online > sys/devices/system/cpu/possible
 for cpu in 0 1 2 3; do
@@ -23,7 +23,7 @@ for irq in 40 41 42; do
   mkdir -p proc/irq/$irq sys/kernel/irq/$irq
   echo msix > sys/devices/pci0000:00/0000:00:03.0/msi_irqs/$irq
   echo 0-3 > proc/irq/$irq/smp_affinity_list
-  echo ens3-TxRx-$((irq - 40)) > sys/kernel/irq/$irq/actions
+  echo eth1-TxRx-$((irq - 40)) > sys/kernel/irq/$irq/actions
 done
 """
 
@@ -44,7 +44,7 @@ def test_its_command_moves_interrupts_of_a_made_up_node(host):
     done = host.run(f"{command} --root /run/t")
     # No NIC stands behind the made-up one: ethtool cannot be asked, which is said, not hidden.
     assert done.rc == 1
-    assert "ethtool -l ens3" in done.stderr
+    assert "ethtool -l eth1" in done.stderr
     lists = "cat /run/t/proc/irq/*/smp_affinity_list"
     assert host.check_output(lists).split("\n") == ["1", "2", "3"]
     assert host.check_output(f"ls -A {LIBRARY}").split() == [
