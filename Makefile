@@ -1,6 +1,6 @@
 # Thin: every target is a script that can be run without make.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check test-unit test-lab test-vm bench docs clean
+.PHONY: help setup demo test check test-unit test-lab test-vm test-driver bench docs clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -25,6 +25,9 @@ test-lab: ## Tests on practice nodes (root)
 
 test-vm: ## Tests on virtual machines (root, QEMU; minutes with KVM)
 	@sh scripts/test.sh vm
+
+test-driver: ## The real NVIDIA packages, built on a practice node (root, network)
+	@sh scripts/test_driver.sh
 
 bench: setup ## Measurements of hfprov itself
 	@for bench in tests/bench/bench_*.py; do echo "== $$bench"; .venv/bin/python "$$bench" || exit; done

@@ -115,6 +115,8 @@ MODULES = (
     "accelerator_links",
     "accelerator_fabric",
     "accelerator_host",
+    "driver",
+    "driver_kernel",
     "kernel_events",
     "limits",
     "mtu",
