@@ -22,7 +22,7 @@ done
 for irq in 40 41 42; do
   mkdir -p proc/irq/$irq sys/kernel/irq/$irq
   echo msix > sys/devices/pci0000:00/0000:00:03.0/msi_irqs/$irq
-  echo 0-3 > proc/irq/$irq/smp_affinity_list
+  echo 0 > proc/irq/$irq/smp_affinity_list
   echo eth1-TxRx-$((irq - 40)) > sys/kernel/irq/$irq/actions
 done
 """
@@ -42,9 +42,9 @@ def test_its_command_moves_interrupts_of_a_made_up_node(host):
     text = host.check_output(f"cat /etc/systemd/system/{UNIT}.service")
     (command,) = re.findall(r"^ExecStart=(.*)$", text, re.MULTILINE)
     done = host.run(f"{command} --root /run/t")
-    # No NIC stands behind the made-up one: ethtool cannot be asked, which is said, not hidden.
+    # ethtool asks the node's own eth1, which has no rings: that is said, not hidden.
     assert done.rc == 1
-    assert "ethtool -l eth1" in done.stderr
+    assert "'eth1' cannot have max descriptors per rx ring" in done.stderr
     lists = "cat /run/t/proc/irq/*/smp_affinity_list"
     assert host.check_output(lists).split("\n") == ["1", "2", "3"]
     assert host.check_output(f"ls -A {LIBRARY}").split() == [
