@@ -65,10 +65,10 @@ def test_a_running_container_outlives_a_restart_of_docker(host):
     if not is_docker(host):
         pytest.skip("no Docker here")
     in_container(host)
-    host.check_output("docker run -d --rm --name verify verify /bin/busybox sleep 300")
-    pid = host.check_output("docker inspect -f '{{.State.Pid}}' verify")
+    host.check_output("docker run -d --name verify verify /bin/busybox sleep 300")
+    pid = host.check_output("docker container inspect -f '{{.State.Pid}}' verify")
     host.check_output("systemctl restart docker")
-    assert host.check_output("docker inspect -f '{{.State.Pid}}' verify") == pid
+    assert host.check_output("docker container inspect -f '{{.State.Pid}}' verify") == pid
     host.check_output("docker rm -f verify")
 
 

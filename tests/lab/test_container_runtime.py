@@ -65,7 +65,9 @@ class Node:
 
     def reloads(self, cursor):
         """How often systemd has read its units again since a place in the journal."""
-        text = self.inside(f"journalctl -q --no-pager _PID=1 --after-cursor='{cursor}' -o cat")
+        text = self.inside(
+            f"journalctl --sync; journalctl -q --no-pager _PID=1 --after-cursor='{cursor}' -o cat"
+        )
         return len(re.findall(r"^Reloading\.|^Reloading requested", text, re.MULTILINE))
 
     def cursor(self):

@@ -110,6 +110,15 @@ def survives(info, asked, document):
     return asked["live_restore"] and all(info.get(key) == value for key, value in same.items())
 
 
+def removed_when_stopped(names):
+    """Of running containers those with --rm: seen to go at a restart in spite of live-restore."""
+    form = "{{.HostConfig.AutoRemove}} {{.Name}}"
+    shown = [
+        facts.output_of(["docker", "container", "inspect", "--format", form, one]) for one in names
+    ]
+    return [name for name, text in zip(names, shown) if text.startswith("true")]
+
+
 def is_stale(asked):
     """Whether the daemon was started before its settings were last written."""
     started = facts.STARTED.get(asked["engine"])
@@ -214,8 +223,8 @@ def of_daemon(asked, files):
     if services["docker"].get("ActiveState") == "active":
         info, names = at_work(asked)
         text = files[0]["text"] if files else facts.text_of(DAEMON_JSON) or ""
-        if not survives(info, asked, settings.read_json(text)):
-            found["cut"] = names
+        kept = survives(info, asked, settings.read_json(text))
+        found["cut"] = removed_when_stopped(names) if kept else names
         runs_with = (info.get("CgroupDriver"), info.get("LiveRestoreEnabled"))
         if runs_with != (asked["cgroup_driver"], asked["live_restore"]):
             found["stale"] = True
