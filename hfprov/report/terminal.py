@@ -18,7 +18,7 @@ from rich.text import Text
 
 from hfprov.catalogue.explanations import Explanation
 from hfprov.checks.registry import Check
-from hfprov.converge import Plan, Report
+from hfprov.converge import Report
 from hfprov.record.model import HistoryEntry, RunInfo
 from hfprov.record.views import RunView
 from hfprov.report.documents import compare, summary
@@ -116,18 +116,6 @@ def verdict_line(verdict: Verdict) -> Text:
     if finding.waiver:
         line.append(f" [{one_line(finding.waiver.words(datetime.now(UTC)))}]", style="cyan")
     return line
-
-
-def print_plan(plan: Plan) -> None:
-    """What is going to be done, before it is done."""
-    out = console(sys.stderr)
-    for number, hosts in enumerate(plan.waves, start=1):
-        out.print(Text(f"wave {number}:", style="bold"))
-        for host in hosts:
-            out.print(Text(f"  {host}: {', '.join(plan.roles[host])}"))
-    for host, reasons in plan.withheld.items():
-        for what, reason in reasons.items():
-            out.print(Text(f"  {host}: {what} is not repaired: {one_line(reason)}", style="yellow"))
 
 
 def print_report(report: Report) -> None:
