@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from hfprov.errors import ExitCode, LabError
+from hfprov.lab.engines import ENGINES
 from hfprov.lab.faults import faults
 from hfprov.lab.image import SUITES
-from hfprov.lab.rack import DEFAULT_NETWORK, ENGINES, Rack
+from hfprov.lab.rack import DEFAULT_NETWORK, Rack
 from hfprov.lab.rack_status import RackStatus
 from hfprov.lab.state import network_stacks
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from hfprov.errors import LabError
 from hfprov.lab import access, network, registry
-from hfprov.lab.container import ContainerEngine
-from hfprov.lab.engine import Engine
+from hfprov.lab.engines import ENGINES, choose_engine, make_engine
 from hfprov.lab.faults import Fault, find_fault
 from hfprov.lab.host import (
     hand_to_invoking_user,
@@ -36,17 +35,10 @@ from hfprov.lab.state import (
     rack_lock,
     save_state,
 )
-from hfprov.lab.vm import VmEngine
 
-ENGINES = ("auto", "container", "vm")
-"""'auto' is what the rack has already, and containers for a new one."""
 DEFAULT_NETWORK = (NetworkStack.NETWORKD, NetworkStack.NETWORKD, NetworkStack.IFUPDOWN)
 """Repeated over the nodes, so that every third node's data NIC belongs to ifupdown."""
 
-_ENGINES: dict[str, Callable[[Path, RackPaths], Engine]] = {
-    ContainerEngine.name: ContainerEngine,
-    VmEngine.name: VmEngine,
-}
 _FAULT_DEADLINE = 60.0
 _PARALLEL_STARTS = 2 * (os.cpu_count() or 1)
 
@@ -67,17 +59,17 @@ class Rack:
         self.paths = RackPaths(Path(directory).absolute() if directory else lab / "rack")
         self._lab = lab
         self._say = say
-        self._engine: Engine = ContainerEngine(lab, self.paths)
+        self._engine = make_engine("container", lab, self.paths)
 
     def _use_engine(self, name: str) -> None:
         """Take the engine that a rack was made with."""
         if name != self._engine.name:
-            self._engine = _ENGINES[name](self._lab, self.paths)
+            self._engine = make_engine(name, self._lab, self.paths)
 
     def check(self, engine: str = "auto") -> None:
         """Raise :class:`LabError` saying what this machine lacks for a rack."""
         require_root()
-        self._use_engine(_choose_engine(engine, None))
+        self._use_engine(choose_engine(engine, None))
         self._engine.require_host()
 
     def up(
@@ -96,7 +88,7 @@ class Rack:
         _require_sane(nodes, engine, stacks)
         require_root()
         known = load_state(self.paths)
-        self._use_engine(_choose_engine(engine, known))
+        self._use_engine(choose_engine(engine, known))
         self._engine.require_host()
         self.paths.directory.mkdir(parents=True, exist_ok=True)
         with rack_lock(self.paths):
@@ -315,17 +307,6 @@ def _require_sane(nodes: int, engine: str, stacks: Sequence[NetworkStack]) -> No
         raise LabError(f"There is no engine '{engine}'.", hint=f"One of {', '.join(ENGINES)}.")
     if not stacks:
         raise LabError("No network stack was given for the nodes.")
-
-
-def _choose_engine(wanted: str, state: RackState | None) -> str:
-    if state is None:
-        return ContainerEngine.name if wanted == "auto" else wanted
-    if wanted not in ("auto", state.engine):
-        raise LabError(
-            f"The nodes of this rack are of the engine '{state.engine}', not '{wanted}'.",
-            hint="Take it down first (hfprov lab down), or choose another directory (--dir).",
-        )
-    return state.engine
 
 
 def _each(nodes: Sequence[NodeSpec], act: Callable[[NodeSpec], None]) -> None:
