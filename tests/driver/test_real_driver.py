@@ -122,7 +122,9 @@ def installed(site, play):
 def driver_packages(site):
     text = site.on_node("dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\\n'")
     rows = [line.split() for line in text.splitlines()]
-    return {row[0]: tuple(row[1:]) for row in rows if "nvidia" in row[0] or row[0] == "libcuda1"}
+    # glx-alternative-nvidia only keeps links in order, for whichever driver there is.
+    ours = ("nvidia-", "libnvidia-", "firmware-nvidia-", "libcuda1")
+    return {row[0]: tuple(row[1:]) for row in rows if row[0].startswith(ours)}
 
 
 def test_the_modules_are_there_for_a_kernel_that_does_not_run(installed):
