@@ -27,8 +27,9 @@ NEARLY_FULL_PERCENT = 85.0
 
 @check("node.identity", reads=[IDENTITY], impact=Impact.MANUAL)
 def identity(facts: Facts, _: Baseline) -> Iterator[Finding]:
-    found = facts.get(IDENTITY)
-    yield passed(observed=f"machine-id {found.machine_id}", expected="a machine id of its own")
+    facts.get(IDENTITY)
+    # Which one is kept with the host: here it would make the verdicts of equal hosts unequal.
+    yield passed(observed="a machine id", expected="a machine id of its own")
 
 
 @check("node.os", reads=[OS], impact=Impact.MANUAL)
