@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hfprov.report.content import HostEntry
 from hfprov.report.inert import one_line
-from hfprov.verdict import Outcome, Verdict, badness
+from hfprov.verdict import Outcome, Verdict, Waived, badness
 
 SHOWN = 100
 """Causes that a page shows; the hosts tell the rest."""
@@ -35,8 +35,13 @@ class Cause:
     """Names by the number of the host in the report."""
     observed: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
-    waived: int = 0
-    """Hosts on which somebody answers for it, for a time."""
+    waivers: Counter[Waived] = field(default_factory=Counter)
+    """Who answers for it, for a time, on how many hosts."""
+
+    @property
+    def waived(self) -> int:
+        """Hosts on which somebody answers for it."""
+        return self.waivers.total()
 
     @property
     def uniform(self) -> bool:
@@ -101,7 +106,9 @@ class Causes:
         if verdict is not None:
             _count(cause.observed, verdict.finding.observed)
             _count(cause.reasons, verdict.finding.reason)
-            cause.waived += verdict.finding.waiver is not None
+            waiver = verdict.finding.waiver
+            if waiver is not None and (waiver in cause.waivers or len(cause.waivers) < _MOST_TEXTS):
+                cause.waivers[waiver] += 1
 
 
 def _key(verdict: Verdict) -> _Key:

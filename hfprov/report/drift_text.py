@@ -118,6 +118,9 @@ def cause_lines(one: Drifted, hosts: int) -> list[Text]:
     lines = [_what(cause), Text(f"           {many}{host_names(one.new or told)}")]
     if one.new and len(one.new) < len(told):
         lines[1].append(f" (new; it was on {len(told) - len(one.new)} before)")
+    for waiver, count in cause.waivers.most_common(_NAMES):
+        words = f"{plural(count, 'host')} {waiver.words(datetime.now(UTC))}"
+        lines.append(Text(f"           {one_line(words)}", style="cyan"))
     lines.append(Text(f"           {_since(one.trace)}", style="dim"))
     lines.append(Text(f"           {_repair(one)}", style="dim"))
     return lines

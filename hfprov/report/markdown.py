@@ -106,8 +106,9 @@ def _causes(found: Overview) -> Iterator[str]:
         names = ", ".join(code(name) for name in list(cause.hosts.values())[:_SHOWN_HOSTS])
         more = len(cause.hosts) - _SHOWN_HOSTS
         rest = f" and {more} more" if more > 0 else ""
+        waived = f", waived on {plural(cause.waived, 'host')}" if cause.waived else ""
         yield (
-            f"- **{plural(len(cause.hosts), 'host')}, {cause.outcome.value}**: "
+            f"- **{plural(len(cause.hosts), 'host')}, {cause.outcome.value}{waived}**: "
             f"{what}{subject}{values} ({names}{rest})"
         )
     if found.causes.left_out:
