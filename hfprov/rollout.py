@@ -147,11 +147,18 @@ def repair_for(
 def reboot_needed(verdicts: Sequence[Verdict]) -> str:
     """What is set right already and waits only for a reboot, in one sentence; ``""`` for nothing.
 
-    Only failures count: a reboot is no way to find out what could not be judged.
+    Only failures count: a reboot is no way to find out what could not be judged. Where something
+    else of the same role fails too, a reboot would not bring what is wanted: another kernel is the
+    default, for instance.
     """
-    for verdict in verdicts:
-        check = find_check(verdict.check)
-        if check and check.impact is Impact.REBOOT and verdict.outcome is Outcome.FAIL:
+    failing = [
+        (verdict, check)
+        for verdict in verdicts
+        if verdict.outcome is Outcome.FAIL and (check := find_check(verdict.check)) is not None
+    ]
+    unready = {check.role for _, check in failing if check.impact is not Impact.REBOOT}
+    for verdict, check in failing:
+        if check.impact is Impact.REBOOT and (check.role is None or check.role not in unready):
             what = f"{verdict.check} {verdict.subject}".strip()
             return f"{what}: {verdict.finding.reason or verdict.finding.observed}"
     return ""

@@ -120,6 +120,7 @@ MODULES = (
     "kernel_events",
     "limits",
     "mtu",
+    "mtu_persistent",
     "irq",
     "irq_settings",
     "irq_keeping",

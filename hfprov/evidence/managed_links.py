@@ -20,6 +20,7 @@ _NM_NOT_RUNNING = 8
 _UNITS = units(
     "systemd-networkd.service",
     "networking.service",
+    "NetworkManager.service",
     properties=("ActiveState", "UnitFileState"),
 )
 
@@ -77,3 +78,11 @@ NETWORK_MANAGER: Source[frozenset[str]] = Source(
 NETWORK_UNITS: Source[Mapping[str, Properties]] = Source(
     "network services", lambda _: (_UNITS,), lambda seen, _: shown_units(seen, _UNITS)[1]
 )
+_GUARD_UNIT = "hfprov-mtu-guard.timer"
+_GUARD = units(_GUARD_UNIT, properties=("ActiveState",))
+GUARD: Source[Properties] = Source(
+    "guard of MTUs",
+    lambda _: (_GUARD,),
+    lambda seen, _: shown_units(seen, _GUARD)[1][_GUARD_UNIT],
+)
+"""Whether a change of an MTU waits to be confirmed."""

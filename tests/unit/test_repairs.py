@@ -4,7 +4,7 @@ import pytest
 
 from hfprov import rollout
 from hfprov.checks.registry import Check
-from hfprov.rollout import LEFTOVER_WORK, repair_for
+from hfprov.rollout import LEFTOVER_WORK, reboot_needed, repair_for
 from hfprov.verdict import Finding, Impact, Outcome, Verdict
 
 CHECKS = {
@@ -12,6 +12,7 @@ CHECKS = {
     "a.restart": ("limits", Impact.RESTART),
     "a.drain": ("limits", Impact.DRAIN),
     "k.reboot": ("kernel", Impact.REBOOT),
+    "k.default": ("kernel", Impact.NONE),
     "m.manual": ("limits", Impact.MANUAL),
     "n.none": (None, Impact.MANUAL),
     "t.safe": ("time_sync", Impact.NONE),
@@ -98,3 +99,13 @@ def test_no_role_runs_beside_modules_that_another_run_left_at_work(monkeypatch):
     assert "still at work" in repair.withheld["limits"]
     free = repair_for(failing("a.safe") + failing(LEFTOVER_WORK, outcome=Outcome.PASS), ROLES)
     assert free.roles == ("limits",)
+
+
+def test_a_reboot_is_needed_where_nothing_else_is_left_to_do():
+    assert "k.reboot" in reboot_needed(failing("a.safe", "k.reboot"))
+    assert reboot_needed(failing("a.safe")) == ""
+    assert reboot_needed(failing("k.reboot", outcome=Outcome.UNKNOWN)) == ""
+
+
+def test_a_reboot_that_would_not_bring_what_is_wanted_is_not_needed():
+    assert reboot_needed(failing("k.reboot", "k.default")) == ""

@@ -21,6 +21,8 @@ STANZA = re.compile(
 )
 COMMAND = re.compile(r"\s*(pre-up|up|post-up|pre-down|down|post-down)\s+(.*\bmtu\b.*)$")
 OPTION = re.compile(r"\s*mtu\s+(\S+)\s*$")
+DATAGRAM_MOST = 4092
+"""InfiniBand's 4096 bytes less IPoIB's header; Documentation/infiniband/ipoib.rst of the kernel."""
 HAS_MTU_OPTION = {("inet", "static"), ("inet", "manual")}
 
 
@@ -224,11 +226,44 @@ def link_problems(link, mtu, asked, links):
     master = links.get(link.get("master"), {})
     if master.get("linkinfo", {}).get("info_kind") in ("bond", "team"):
         yield "'%s' is a member of '%s': name that one instead." % (name, master["ifname"])
-    below = links.get(link.get("link"), {})
-    if below and below["mtu"] < mtu and below["ifname"] not in asked:
-        yield "'%s' is built on '%s', whose MTU is %d: name that one too, before it." % (
-            name, below["ifname"], below["mtu"],
-        )  # fmt: skip
+    if link.get("link_type") == "infiniband" and mtu > DATAGRAM_MOST:
+        mode = read("/sys/class/net/%s/mode" % name).strip()
+        if mode != "connected":
+            yield (
+                "'%s' is InfiniBand in %s mode, which carries %d bytes at most; its mode is not "
+                "changed by this role." % (name, mode or "an unknown", DATAGRAM_MOST)
+            )
+    for below in built_on(link, links):
+        if below["mtu"] < mtu and below["ifname"] not in asked:
+            yield "'%s' is built on '%s', whose MTU is %d: name that one too." % (
+                name, below["ifname"], below["mtu"],
+            )  # fmt: skip
+
+
+def built_on(link, links):
+    """What an interface stands on: the link below a VLAN, the ports of a bridge."""
+    below = links.get(link.get("link"))
+    if below:
+        yield below
+    if link.get("linkinfo", {}).get("info_kind") == "bridge":
+        for other in links.values():
+            if other.get("master") == link["ifname"]:
+                yield other
+
+
+def height(link, links):
+    """How many interfaces are below each other, down from this one."""
+    return 1 + max((height(below, links) for below in built_on(link, links)), default=0)
+
+
+def in_order(differing, mtu, links):
+    """What goes down from the top, then what goes up from the bottom: no child above its parent."""
+    rank = {link["ifname"]: height(link, links) for link in differing}
+    down = sorted(
+        (one for one in differing if one["mtu"] > mtu), key=lambda one: -rank[one["ifname"]]
+    )
+    up = sorted((one for one in differing if one["mtu"] < mtu), key=lambda one: rank[one["ifname"]])
+    return [{"name": one["ifname"], "mtu": one["mtu"]} for one in down + up]
 
 
 def manager_problems(name, found):
@@ -237,9 +272,6 @@ def manager_problems(name, found):
         yield "No network configuration that this role knows manages '%s'." % name
     if len(found) > 1:
         yield "'%s' is configured by %s at once: leave it to one." % (name, " and by ".join(found))
-    for one in found:
-        if one not in (NETWORKD, IFUPDOWN):
-            yield "'%s' is managed by %s, which this role does not persist yet." % (name, one)
 
 
 def shared_problems(name, links, asked):
@@ -263,7 +295,7 @@ def main(asked):
     files = interfaces_files()
     before = {path: list(lines) for path, lines in files.items()}
     nm_devices = network_manager_devices()
-    drop_ins = set()
+    drop_ins, profiles = set(), {NETPLAN: [], NETWORK_MANAGER: []}
     if not names:
         problems.append("'jumbo_mtu_interfaces' is empty: name the data interfaces.")
     for name in names:
@@ -280,6 +312,9 @@ def main(asked):
             problems.extend(shared_problems(name, links, names))
             network = os.path.basename(network_file(links[name]["ifindex"]))
             drop_ins.add("/etc/systemd/network/%s.d/%s" % (network, asked["drop_in"]))
+        for one, managed in profiles.items():
+            if found == [one]:
+                managed.append(name)
         if IFUPDOWN in found:
             for path, line in foreign_commands(files, name):
                 problems.append(
@@ -299,7 +334,13 @@ def main(asked):
         "missing_directories": [path for path in directories if not os.path.isdir(path)],
         "edits": edits,
         "left_over": sorted(set(ours) - drop_ins),
-        "differing": [name for name in names if name in links and links[name]["mtu"] != mtu],
+        "differing": in_order(
+            [links[name] for name in names if name in links and links[name]["mtu"] != mtu],
+            mtu,
+            links,
+        ),
+        "netplan": profiles[NETPLAN],
+        "network_manager": profiles[NETWORK_MANAGER],
     }
 
 

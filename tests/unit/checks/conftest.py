@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hfprov.baseline import Baseline, Value
+from hfprov.evidence.network_profiles import NETPLAN_FILES, NETPLAN_OURS, PROFILES
 from hfprov.judge import find_check, judge
 from hfprov.reading import Observation
 from hfprov.verdict import Finding, Outcome
@@ -26,6 +27,7 @@ BASELINE = {
     "limits_rivals": "disable",
     "jumbo_mtu_interfaces": ["eth1"],
     "jumbo_mtu_bytes": 9000,
+    "jumbo_mtu_confirm_seconds": 120,
     "time_sync_servers": ["10.144.10.2"],
     "time_sync_control_clock": False,
     "time_sync_step_threshold_seconds": 1.0,
@@ -33,6 +35,21 @@ BASELINE = {
     "time_sync_max_offset_seconds": 0.01,
     "time_sync_rivals": "disable",
 }
+WITHOUT_PROFILES = [
+    read.id for read in NETPLAN_FILES.reads(Baseline("node", ())) if read.id.startswith("run sed")
+]
+NOT_THERE = [
+    read.id for source in (NETPLAN_OURS, PROFILES) for read in source.reads(Baseline("node", ()))
+]
+"""The recorded nodes have neither netplan nor NetworkManager; a test adds what it is about."""
+UNITS_NOT_THERE = ("NetworkManager.service", "hfprov-mtu-guard.timer")
+NOT_FOUND = """Id={unit}
+Names={unit}
+LoadState=not-found
+ActiveState=inactive
+UnitFileState=
+
+"""
 
 
 class Node:
@@ -40,6 +57,13 @@ class Node:
 
     def __init__(self, recorded: dict[str, Any]) -> None:
         self.results = copy.deepcopy(recorded["results"])
+        for name in WITHOUT_PROFILES:
+            self.results.setdefault(name, [])
+        for name in NOT_THERE:
+            self.results.setdefault(name, [{"name": name, "status": "absent"}])
+        shown = self.results["units of systemd"][0]
+        for unit in UNITS_NOT_THERE:
+            shown["text"] = NOT_FOUND.format(unit=unit) + shown["text"]
         self.values = dict(BASELINE)
 
     def read(self, words: str) -> str:

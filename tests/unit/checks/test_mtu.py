@@ -13,6 +13,7 @@ from hfprov.evidence.managed_links import default_devices
 from hfprov.evidence.networkd import Network, network_file, size
 from hfprov.evidence.systemd import Setting
 from hfprov.verdict import Outcome
+from tests.unit.checks.conftest import NOT_THERE, WITHOUT_PROFILES
 
 FAIL, UNKNOWN = Outcome.FAIL, Outcome.UNKNOWN
 CHECKS = ("mtu.live", "mtu.management", "mtu.persistent", "mtu.rivals", "mtu.files")
@@ -24,7 +25,15 @@ OURS = "/etc/systemd/network/20-eth1.network.d/90-hfprov-mtu.conf"
 INTERFACES = "glob /etc/network/interfaces.d/*"
 ETH1 = "/etc/network/interfaces.d/eth1"
 UNITS = "units of systemd"
-NMCLI = "run nmcli"
+NMCLI_DEVICE = "run nmcli -t -f DEVICE,STATE device"
+NMCLI_ACTIVE = "run nmcli -t -f UUID,DEVICE,FILENAME connection show --active"
+NMCLI_DETAILS = next(read for read in NOT_THERE if read.startswith("run sh -c"))
+INDEX = "3"
+"""Of the data interface, in the recorded nodes."""
+NETLINKS = "glob /run/systemd/netif/links/*"
+NETPLAN_NAME = "90-hfprov-mtu.yaml"
+NETPLAN_OURS = f"/etc/netplan/{NETPLAN_NAME}"
+NETPLAN_ETC = next(read for read in WITHOUT_PROFILES if "/etc/netplan/" in read)
 
 
 @pytest.fixture
@@ -147,12 +156,138 @@ def test_two_configurations_at_once(networkd):
     assert networkd.bad("mtu.rivals") == {"eth1": FAIL}
 
 
-def test_networkmanager_is_said_not_guessed(networkd):
-    networkd.put(NMCLI, status="ok", code=0, text="eth0:unmanaged\neth1:connected\n")
-    assert UNKNOWN in networkd.bad("mtu.persistent").values()
+CONNECTION = "5b5dc1f4-2e0b-4a4c-9a53-5b7b0f0d0e11"
+OF_SYSTEM = "/etc/NetworkManager/system-connections/data.nmconnection"
+
+
+def manage(node, *, path=OF_SYSTEM, mtu="9000", autoconnect="yes"):
+    """Have NetworkManager, and nothing else, manage the data interface of a node."""
+    node.put(NMCLI_DEVICE, status="ok", code=0, text="eth0:unmanaged\neth1:connected\n")
+    node.put(NMCLI_ACTIVE, status="ok", code=0, text=f"{CONNECTION}:eth1:{path}\n")
+    text = f"uuid:{CONNECTION}\nconnection.autoconnect:{autoconnect}\n802-3-ethernet.mtu:{mtu}\n"
+    node.put(NMCLI_DETAILS, status="ok", code=0, text=text)
+    node.remove(NETLINKS, "/run/systemd/netif/links/" + INDEX)
+    node.remove(DROP_INS, OURS)
+    node.replace(
+        UNITS,
+        "Id=NetworkManager.service\nNames=NetworkManager.service\nLoadState=not-found\n"
+        "ActiveState=inactive\nUnitFileState=\n",
+        "Id=NetworkManager.service\nNames=NetworkManager.service\nLoadState=loaded\n"
+        "ActiveState=active\nUnitFileState=enabled\n",
+    )
+
+
+def bad(node):
+    return {check for check in CHECKS if node.bad(check)}
+
+
+def test_an_interface_of_networkmanager_is_judged_by_its_connection(networkd):
+    manage(networkd)
+    assert bad(networkd) == set()
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({"mtu": "1500"}, "mtu.persistent"),
+        ({"mtu": "auto"}, "mtu.persistent"),
+        ({"mtu": ""}, "mtu.persistent"),
+        ({"autoconnect": "no"}, "mtu.rivals"),
+        ({"path": "/run/NetworkManager/system-connections/data.nmconnection"}, "mtu.rivals"),
+    ],
+)
+def test_a_connection_that_does_not_bring_it_back_is_found(networkd, changes, wrong):
+    manage(networkd, **changes)
+    assert bad(networkd) == {wrong}
+
+
+def test_networkmanager_that_is_not_started_at_boot_is_found(networkd):
+    manage(networkd)
+    networkd.replace(UNITS, "UnitFileState=enabled\n\n", "UnitFileState=disabled\n\n")
+    assert "mtu.rivals" in bad(networkd)
+
+
+def test_networkmanager_beside_networkd_is_a_rival(networkd):
+    networkd.put(NMCLI_DEVICE, status="ok", code=0, text="eth0:unmanaged\neth1:connected\n")
     assert networkd.bad("mtu.rivals") == {"eth1": FAIL}
-    networkd.put(NMCLI, status="ok", code=8, text="")
+    networkd.put(NMCLI_DEVICE, status="ok", code=8, text="")
     assert networkd.bad("mtu.rivals") == {}
+
+
+class TestNetplan:
+    SITE = "network:\n  ethernets:\n    lan:\n      match: {name: eth1}\n"
+    ROLE = "network:\n  ethernets:\n    lan: {mtu: 9000}\n"
+
+    @pytest.fixture
+    def node(self, networkd):
+        """Netplan has networkd manage the data interface, and the role's file is there."""
+        generated = "/run/systemd/network/10-netplan-lan.network"
+        (link,) = [one for one in networkd.results[NETLINKS] if one["name"].endswith("/" + INDEX)]
+        old = "/etc/systemd/network/20-eth1.network"
+        link["text"] = link["text"].replace(old, generated)
+        networkd.remove(NETWORKS, old)
+        networkd.remove(DROP_INS, OURS)
+        networkd.add(
+            "glob /run/systemd/network/*.network", generated,
+            "[Match]\nName=eth1\n\n[Link]\nMTUBytes=9000\n",
+        )  # fmt: skip
+        self.write(networkd, ("50-site.yaml", self.SITE), (NETPLAN_NAME, self.ROLE))
+        return networkd
+
+    @staticmethod
+    def write(node, *files):
+        node.results[NETPLAN_ETC] = [
+            {"name": name, "status": "ok", "code": 0, "text": text} for name, text in files
+        ]
+        ours = {"name": NETPLAN_OURS, "status": "ok", "mode": 0o600, "uid": 0, "gid": 0}
+        texts = dict(files)
+        if NETPLAN_NAME in texts:
+            node.put(f"file {NETPLAN_OURS}", **ours, text=texts[NETPLAN_NAME], type="file")
+
+    def test_a_healthy_node_passes(self, node):
+        assert bad(node) == set()
+
+    def test_without_the_role_s_file_it_does_not_outlive_a_boot(self, node):
+        node.put(f"file {NETPLAN_OURS}", status="absent")
+        node.results[NETPLAN_ETC].pop()
+        assert bad(node) == {"mtu.persistent", "mtu.files"}
+
+    def test_a_later_file_that_wins_is_found(self, node):
+        late = self.ROLE.replace("9000", "1500")
+        self.write(
+            node, ("50-site.yaml", self.SITE), (NETPLAN_NAME, self.ROLE), ("99-site.yaml", late)
+        )
+        assert node.bad("mtu.persistent") == {"eth1": FAIL}
+
+    def test_a_file_whose_effect_was_not_made_is_found(self, node):
+        """Netplan's MTU that never took effect: canonical/cloud-init #3034."""
+        node.replace("glob /run/systemd/network/*.network", "MTUBytes=9000", "RequiredForOnline=no")
+        assert node.bad("mtu.persistent") == {"eth1": FAIL}
+
+    def test_a_file_that_others_may_read_is_not_as_written(self, node):
+        node.put(f"file {NETPLAN_OURS}", mode=0o644)
+        assert bad(node) == {"mtu.files"}
+
+    def test_a_file_left_over_is_found(self, networkd):
+        text = self.ROLE
+        networkd.put(f"file {NETPLAN_OURS}", status="ok", text=text, mode=0o600, uid=0, gid=0)
+        assert networkd.bad("mtu.files") == {NETPLAN_OURS: FAIL}
+
+    def test_yaml_that_is_broken_is_unknown(self, node):
+        self.write(node, ("50-site.yaml", "network: [\n"))
+        assert UNKNOWN in node.bad("mtu.persistent").values()
+
+
+def test_an_unconfirmed_change_is_told(networkd):
+    assert networkd.bad("mtu.guard") == {}
+    networkd.replace(
+        UNITS,
+        "Id=hfprov-mtu-guard.timer\nNames=hfprov-mtu-guard.timer\nLoadState=not-found\n"
+        "ActiveState=inactive",
+        "Id=hfprov-mtu-guard.timer\nNames=hfprov-mtu-guard.timer\nLoadState=loaded\n"
+        "ActiveState=active",
+    )
+    assert networkd.bad("mtu.guard") == {"hfprov-mtu-guard.timer": FAIL}
 
 
 @pytest.mark.parametrize(

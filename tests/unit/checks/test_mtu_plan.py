@@ -128,11 +128,114 @@ def test_what_an_interface_cannot_have(plan, one, mtu, words):
     [
         ([], "No network configuration"),
         (["systemd-networkd", "ifupdown"], "at once"),
-        (["NetworkManager"], "managed by NetworkManager, which this role does not persist yet."),
-        (["netplan"], "managed by netplan, which this role does not persist yet."),
+        (["NetworkManager"], None),
+        (["netplan"], None),
         (["ifupdown"], ""),
     ],
 )
 def test_stacks_that_are_refused(plan, found, words):
     problems = list(plan.manager_problems("eth1", found))
     assert [words in problem for problem in problems] == ([True] if words else [])
+
+
+def links(**changes):
+    """A VLAN on a bond of two ports, and a bridge with one port; ``changes`` are MTUs."""
+    made = [
+        {"ifname": "eth1", "master": "bond0", "mtu": 1500},
+        {"ifname": "eth2", "master": "bond0", "mtu": 1500},
+        {"ifname": "bond0", "linkinfo": {"info_kind": "bond"}, "mtu": 1500},
+        {"ifname": "vlan7", "link": "bond0", "linkinfo": {"info_kind": "vlan"}, "mtu": 1500},
+        {"ifname": "eth3", "master": "br0", "mtu": 1500},
+        {"ifname": "br0", "linkinfo": {"info_kind": "bridge"}, "mtu": 1500},
+        {"ifname": "ib0", "link_type": "infiniband", "mtu": 2044},
+    ]
+    for one in made:
+        one["mtu"] = changes.get(one["ifname"], one["mtu"])
+    return {one["ifname"]: one for one in made}
+
+
+def order(plan, found, names, mtu):
+    return [one["name"] for one in plan.in_order([found[name] for name in names], mtu, found)]
+
+
+def test_what_is_below_goes_up_first_and_down_last(plan):
+    names = ["br0", "vlan7", "eth3", "bond0"]
+    up = order(plan, links(), names, 9000)
+    assert up.index("bond0") < up.index("vlan7")
+    assert up.index("eth3") < up.index("br0")
+    high = links(bond0=9000, vlan7=9000, eth3=9000, br0=9000)
+    down = order(plan, high, names, 1500)
+    assert down.index("vlan7") < down.index("bond0")
+    assert down.index("br0") < down.index("eth3")
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "said"),
+    [
+        ("eth1", ["eth1"], "member of 'bond0'"),
+        ("vlan7", ["vlan7"], "built on 'bond0'"),
+        ("vlan7", ["vlan7", "bond0"], None),
+        ("br0", ["br0"], "built on 'eth3'"),
+        ("br0", ["br0", "eth3"], None),
+        ("bond0", ["bond0"], None),
+        ("ib0", ["ib0"], "InfiniBand in an unknown mode"),
+    ],
+)
+def test_what_an_interface_stands_on_must_carry_it_too(plan, name, asked, said):
+    found = links()
+    problems = " ".join(plan.link_problems(found[name], 9000, asked, found))
+    assert said in problems if said else not problems
+
+
+PROFILES = SCRIPT.with_name("plan_profiles.py")
+
+
+@pytest.fixture
+def profiles(tmp_path, monkeypatch):
+    spec = importlib.util.spec_from_file_location("plan_profiles", PROFILES)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "DIRECTORIES", (str(tmp_path),))
+    monkeypatch.setattr(module, "address_of", lambda _: "02:00:00:00:00:01")
+    return module
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "eth1: {}",
+        "lan: {match: {name: 'eth*'}}",
+        "lan: {match: {macaddress: '02:00:00:00:00:01'}}",
+        "lan: {match: {name: ens9}, set-name: eth1}",
+    ],
+)
+def test_netplan_gets_the_mtu_under_the_name_that_it_has_there(profiles, tmp_path, definition):
+    (tmp_path / "50.yaml").write_text("network:\n  ethernets:\n    " + definition + "\n")
+    problems = []
+    asked = {"file": str(tmp_path / "90-hfprov-mtu.yaml"), "mtu": 9000}
+    text = profiles.plan_netplan(["eth1"], asked, problems)
+    assert problems == []
+    assert f"{definition.split(':')[0]}:\n      mtu: 9000" in text
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"50.yaml": "network: {}"}, "found: none"),
+        ({"50.yaml": "network: {ethernets: {eth1: {}, a: {match: {name: eth1}}}}"}, "'a', 'eth1'"),
+        (
+            {
+                "50.yaml": "network: {ethernets: {eth1: {}}}",
+                "95.yaml": "network: {ethernets: {eth1: {mtu: 1500}}}",
+            },
+            "after the role's file",
+        ),
+    ],
+)
+def test_netplan_files_that_leave_it_open_are_refused(profiles, tmp_path, files, said):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    problems = []
+    asked = {"file": str(tmp_path / "90-hfprov-mtu.yaml"), "mtu": 9000}
+    profiles.plan_netplan(["eth1"], asked, problems)
+    assert said in " ".join(problems)

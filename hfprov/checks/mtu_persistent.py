@@ -1,0 +1,286 @@
+"""The data interfaces will have the declared MTU after a reboot, whatever configures them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hfprov.baseline import Baseline
+from hfprov.checks.mtu import VARIABLES, data_interfaces
+from hfprov.checks.registry import Facts, check
+from hfprov.checks.written_file import judge_written_file
+from hfprov.evidence import netplan
+from hfprov.evidence.ifupdown import IFUPDOWN, Option
+from hfprov.evidence.ip_link import Interface
+from hfprov.evidence.managed_links import LINKS, NETWORK_MANAGER, NETWORK_UNITS
+from hfprov.evidence.network_profiles import (
+    NETPLAN_FILES,
+    NETPLAN_OURS,
+    OURS,
+    PROFILES,
+    definitions_of,
+)
+from hfprov.evidence.networkd import APPLIED, NETWORKS, size
+from hfprov.evidence.systemd import Properties, parse_settings, property_of
+from hfprov.verdict import Finding, Impact, failed, passed, unknown
+
+DROP_IN = "90-hfprov-mtu.conf"
+_WRITABLE_BY_OTHERS = 0o022
+NETWORKD, IFUP, NETPLAN, NM = "systemd-networkd", "ifupdown", "netplan", "NetworkManager"
+_UNIT_OF = {
+    NETWORKD: "systemd-networkd.service",
+    IFUP: "networking.service",
+    NM: "NetworkManager.service",
+}
+NETPLAN_MODE = 0o600
+_SOURCES = (LINKS, APPLIED, NETWORKS, IFUPDOWN, NETWORK_MANAGER, NETPLAN_FILES, PROFILES)
+
+
+def _drop_in_of(network_file: str) -> str:
+    return f"/etc/systemd/network/{network_file.rpartition('/')[2]}.d/{DROP_IN}"
+
+
+def _applied(facts: Facts, link: Interface) -> str:
+    """The networkd file in use for an interface; "" when networkd does not manage it."""
+    return facts.get(APPLIED).get(link.index or -1, "")
+
+
+@check(
+    "mtu.persistent",
+    reads=_SOURCES,
+    role="jumbo_mtu",
+    impact=Impact.NONE,
+    judges=VARIABLES,
+)
+def persistent(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """The MTU that the files of each network configuration give the interface at the next boot."""
+    wanted = int(baseline["jumbo_mtu_bytes"])
+    for name in data_interfaces(baseline):
+        link = facts.get(LINKS).find(name)
+        stacks = _stacks(facts, link) if link else []
+        if link is None or not stacks:
+            reason = "No network configuration that is known here manages it."
+            expected = f"{wanted} after a reboot"
+            yield failed(name, observed="unmanaged", expected=expected, reason=reason)
+        for stack in stacks:
+            if link:
+                yield _persisted(facts, link, stack, wanted)
+
+
+def _stacks(facts: Facts, link: Interface) -> list[str]:
+    """Every configuration that claims an interface."""
+    found = []
+    applied = _applied(facts, link)
+    if applied:
+        netplan = applied.startswith("/run/") and "netplan" in applied
+        found.append(NETPLAN if netplan else NETWORKD)
+    if facts.get(IFUPDOWN).of(link.name):
+        found.append(IFUP)
+    if link.name in facts.get(NETWORK_MANAGER):
+        profile = facts.get(PROFILES).get(link.name)
+        found.append(NETPLAN if profile and profile.made_by_netplan else NM)
+    return found
+
+
+def _persisted(facts: Facts, link: Interface, stack: str, wanted: int) -> Finding:
+    found = list(_settings(facts, link, stack))
+    expected = f"{wanted} after a reboot"
+    observed = ", ".join(f"{mtu or 'none'} by {where}" for mtu, where in found) or "no MTU"
+    if not found or any(mtu != wanted for mtu, _ in found) or (stack == IFUP and len(found) > 1):
+        reason = f"{stack} does not set the declared MTU at the next boot, once and only once."
+        return failed(link.name, observed=observed, expected=expected, reason=reason)
+    return passed(link.name, observed=observed, expected=expected)
+
+
+def _settings(facts: Facts, link: Interface, stack: str) -> Iterator[tuple[int, str]]:
+    """What a stack sets at the next boot, each with its place; all of it must be right."""
+    if stack == IFUP:
+        for option in _ifupdown_options(facts, link.name):
+            if option.sets_mtu:
+                yield option.mtu or 0, option.where
+    if stack == NETPLAN:
+        merged = [
+            (one.mtu_bytes, file.path)
+            for file, one in definitions_of(link, facts.get(NETPLAN_FILES))
+            if one.mtu_bytes is not None
+        ]
+        yield merged[-1] if merged else (0, "netplan's files")
+    profile = facts.get(PROFILES).get(link.name)
+    if profile is not None:
+        yield profile.mtu_bytes or 0, f"connection {profile.uuid}"
+    # netplan has networkd's file made anew at every boot, in the same way as this one was made.
+    applied = _applied(facts, link)
+    network = facts.get(NETWORKS).find(applied) if applied else None
+    if stack in (NETWORKD, NETPLAN) and network:
+        setting = network.mtu
+        yield (size(setting.value) or 0, setting.where) if setting else (0, network.path)
+
+
+def _ifupdown_options(facts: Facts, name: str) -> Iterator[Option]:
+    for stanza in facts.get(IFUPDOWN).of(name):
+        yield from stanza.options
+
+
+@check(
+    "mtu.rivals",
+    reads=[*_SOURCES, NETWORK_UNITS],
+    role="jumbo_mtu",
+    impact=Impact.MANUAL,
+    judges=["jumbo_mtu_interfaces"],
+)
+def rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """One configuration claims each interface, nothing wins over it, and it starts at boot."""
+    for name in data_interfaces(baseline):
+        link = facts.get(LINKS).find(name)
+        found = list(_rivals(facts, link, baseline)) if link else []
+        yield from found
+        if link and not found:
+            yield passed(name, observed="none", expected="no rival")
+        elif link is None:
+            reason = "There is no interface of this name."
+            yield failed(name, observed="absent", expected="no rival", reason=reason)
+
+
+def _rivals(facts: Facts, link: Interface, baseline: Baseline) -> Iterator[Finding]:
+    name, stacks = link.name, _stacks(facts, link)
+    expected = "no rival"
+    if len(stacks) > 1:
+        reason = "More than one configuration claims it: which one wins changes from boot to boot."
+        yield failed(name, observed=" and ".join(stacks), expected=expected, reason=reason)
+    for stack in stacks:
+        if problem := _not_started(facts.get(NETWORK_UNITS), _starter(facts, link, stack)):
+            reason = "What configures the interface is not started at boot."
+            yield failed(name, observed=problem, expected="enabled", reason=reason)
+    if NETWORKD in stacks:
+        yield from _networkd_rivals(facts, link, int(baseline["jumbo_mtu_bytes"]))
+    profile = facts.get(PROFILES).get(name)
+    if profile and not profile.autoconnect:
+        reason = "NetworkManager does not activate the connection at boot."
+        yield failed(name, observed="autoconnect no", expected="autoconnect yes", reason=reason)
+    if profile and profile.path.startswith("/run/") and not profile.made_by_netplan:
+        reason = "The connection is only in memory: it is gone after a reboot."
+        yield failed(name, observed=profile.path, expected="a file below /etc", reason=reason)
+    if IFUP in stacks and not facts.get(IFUPDOWN).is_started(name):
+        reason = "ifupdown does not bring the interface up at boot."
+        yield failed(name, observed="no 'auto'", expected=f"auto {name}", reason=reason)
+    for option in _ifupdown_options(facts, name):
+        if option.sets_mtu and option.mtu is None:
+            reason = "This command sets an MTU beside the role's."
+            observed = f"{option.key} {option.value}"
+            yield failed(option.where, observed=observed, expected=expected, reason=reason)
+
+
+def _starter(facts: Facts, link: Interface, stack: str) -> str:
+    """The stack that carries out what netplan says."""
+    if stack != NETPLAN:
+        return stack
+    return NETWORKD if _applied(facts, link) else NM
+
+
+def _networkd_rivals(facts: Facts, link: Interface, wanted: int) -> Iterator[Finding]:
+    applied = _applied(facts, link)
+    networks = facts.get(NETWORKS)
+    used = networks.find(applied)
+    if used is None:
+        reason = "networkd uses a file that is no longer there."
+        yield failed(link.name, observed="no file", expected=applied, reason=reason)
+        return
+    for network in networks.files[: networks.files.index(used)]:
+        answer = network.matches(link)
+        if answer:
+            reason = "This file comes first, and takes the interface at the next boot."
+            yield failed(network.path, observed=network.path, expected=applied, reason=reason)
+        elif answer is None:
+            reason = f"It cannot be told whether '{network.path}' takes '{link.name}'."
+            yield unknown(network.path, reason=reason, expected=applied)
+    setting = used.mtu
+    if setting and setting.path != _drop_in_of(applied) and size(setting.value) != wanted:
+        reason = "This setting wins over the role's."
+        expected = f"MTUBytes={wanted}"
+        yield failed(setting.where, observed=setting.statement, expected=expected, reason=reason)
+
+
+def _not_started(units: Mapping[str, Properties], stack: str) -> str:
+    """What is wrong with a unit that must start at boot; "" when nothing is."""
+    unit = units.get(_UNIT_OF.get(stack, ""))
+    if unit is None:
+        return ""
+    state = property_of(unit, "UnitFileState")
+    return "" if state in ("enabled", "static", "generated") else state or "not installed"
+
+
+def _statements(text: str) -> list[str]:
+    settings, strange = parse_settings(text, "")
+    return [setting.statement for setting in settings] + list(strange)
+
+
+@check(
+    "mtu.files",
+    reads=[*_SOURCES, NETPLAN_OURS],
+    role="jumbo_mtu",
+    impact=Impact.NONE,
+    judges=VARIABLES,
+)
+def files(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """The role's drop-ins, and none left over from another list; ifupdown's files are root's."""
+    results = facts.get(NETWORKS).results
+    ours, stacks = set(), set()
+    for name in data_interfaces(baseline):
+        link = facts.get(LINKS).find(name)
+        mine = _stacks(facts, link) if link else []
+        stacks.update(mine)
+        applied = _applied(facts, link) if link else ""
+        if applied and NETWORKD in mine:
+            path = _drop_in_of(applied)
+            ours.add(path)
+            yield judge_written_file(
+                path,
+                results.get(path),
+                wanted=[f"[Link] MTUBytes={baseline['jumbo_mtu_bytes']}"],
+                statements=_statements,
+            )
+        if facts.get(IFUPDOWN).of(name):
+            yield from _ifupdown_files(facts)
+    for path in sorted(results):
+        if path.endswith(f"/{DROP_IN}") and path not in ours:
+            reason = "It is for an interface that is no longer declared."
+            yield failed(path, observed="there", expected="absent", reason=reason)
+    yield from _netplan_file(facts, baseline, declared=NETPLAN in stacks)
+    if NM in stacks:
+        yield passed("NetworkManager", observed="no file of the role", expected="none")
+    if not stacks:
+        yield unknown(reason="No configuration of a declared interface was found.")
+
+
+def _netplan_file(facts: Facts, baseline: Baseline, *, declared: bool) -> Iterator[Finding]:
+    result = facts.get(NETPLAN_OURS)
+    if not declared:
+        if result.status != "absent":
+            reason = "It is for an interface that is no longer declared, or not netplan's any more."
+            yield failed(OURS, observed="there", expected="absent", reason=reason)
+        return
+    links = facts.get(LINKS)
+    wanted = {
+        f"{one.kind} {one.id} {baseline['jumbo_mtu_bytes']}"
+        for name in data_interfaces(baseline)
+        if (link := links.find(name)) and NETPLAN in _stacks(facts, link)
+        for _, one in definitions_of(link, facts.get(NETPLAN_FILES))
+    }
+    yield judge_written_file(
+        OURS, result, wanted=sorted(wanted), statements=_netplan_statements, mode=NETPLAN_MODE
+    )
+
+
+def _netplan_statements(text: str) -> list[str]:
+    return [f"{one.kind} {one.id} {one.mtu_bytes}" for one in netplan.parse(text).interfaces]
+
+
+def _ifupdown_files(facts: Facts) -> Iterator[Finding]:
+    for path, result in sorted(facts.get(IFUPDOWN).results.items()):
+        observed = f"{result.mode or 0:04o} {result.uid}:{result.gid}"
+        expected = "owner root, writable by root only"
+        writable = result.mode is None or result.mode & _WRITABLE_BY_OTHERS
+        if writable or (result.uid, result.gid) != (0, 0):
+            reason = "Others could change the network configuration."
+            yield failed(path, observed=observed, expected=expected, reason=reason)
+        else:
+            yield passed(path, observed=observed, expected=expected)
