@@ -93,6 +93,42 @@ def test_a_client_talks_to_the_server_s_address_from_its_own():
     assert argv[argv.index("--bind") + 1] == "10.0.0.1"
 
 
+NCCL = """# nThread 1 nGpus 1 minBytes 8 maxBytes 16 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0
+#
+# Using devices
+#  Rank  0 Group  0 Pid   1001 on     node01 device  0 [0000:1b:00] NVIDIA H100 80GB HBM3
+#
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+           8             2     float     sum      -1    16.21    0.00    1.00      0    16.11    0.00    1.00      0
+          16             4     float     sum      -1    16.12    0.00    9.00      0    16.02    0.00    9.00      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 5.0
+#
+"""  # noqa: E501 - as the tool prints it
+
+
+def test_a_collective_is_its_largest_message_with_the_curve():
+    found = read("all_reduce_perf", NCCL)["all_reduce_perf busbw"]
+    assert found.values == (9.0,)
+    assert found.curve == ((8.0, 1.0), (16.0, 9.0))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NCCL + NCCL.replace("node01", "node02"),
+        NCCL.replace("values : 0 OK", "values : 3 FAILED"),
+        NCCL.replace("# Avg bus bandwidth    : 5.0\n", ""),
+    ],
+    ids=["two single-node runs posing as one", "wrong results", "cut off"],
+)
+def test_a_collective_that_is_no_single_right_run_gives_no_figure(text):
+    with pytest.raises(NotUnderstoodError):
+        read("all_reduce_perf", text)
+
+
 # What the field's recorded outputs give: a figure of sound runs, a refusal of all others.
 RECORDED = {
     "nccl-tests": "all_reduce_perf",
