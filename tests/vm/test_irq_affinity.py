@@ -148,7 +148,7 @@ def test_a_link_that_flaps_does_not_undo_it(placed):
 def test_a_driver_that_was_loaded_anew_gets_it_again(placed):
     placed.run(["systemctl", "stop", "hfprov-irq-affinity.timer"])
     try:
-        placed.run(["sh", "-c", "modprobe -r igb && sleep 1 && modprobe igb"])
+        placed.run(["sh", "-c", "rmmod igb && sleep 1 && modprobe igb"])
         # Without the timer: it is udev that starts the unit. Queues ask for interrupts when it is
         # set up, which networkd does.
         wait = "for i in $(seq 60); do ip link set eth1 up 2>/dev/null && break; sleep 1; done"
