@@ -9,7 +9,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hfprov.catalogue.profiles import Profile
-from hfprov.certificate.blocking import Blocker, Case, Diagnosed, Stage, blockers, unreachable
+from hfprov.certificate.blocking import (
+    ABSENT,
+    Blocker,
+    Case,
+    Diagnosed,
+    Stage,
+    blockers,
+    unreachable,
+)
 from hfprov.certificate.configuration import Configuration, samples_of
 from hfprov.certificate.document import (
     Document,
@@ -114,6 +122,10 @@ def certify(record: Record, fleet: Fleet, log: RunLog, wish: Wish, on_host: OnHo
             found = backwards + blockers(cases[host], wish.profile, now)
         if found:
             blocked[host] = found
+        seen_bad = [one for one in found if one.stage is Stage.CHECKS and one.outcome != ABSENT]
+        if seen_bad:
+            # Also when a waiver was withdrawn that an earlier certificate rests on.
+            revoker.refused(host, f"{seen_bad[0].check}: {seen_bad[0].reason}")
     issued = _issue(log, [cases[host] for host in views if host not in blocked], wish, now)
     group = _group(log, cases, issued, blocked, wish, now)
     write_index(record, wish.key, wish.principal)

@@ -44,6 +44,15 @@ class Revoker:
                 kept.append(issued)
         self._valid[view.host] = kept
 
+    def refused(self, host: str, why: str) -> None:
+        """Revoke what a host holds that was refused a new one because of what was seen of it."""
+        for issued in self._valid.pop(host, ()):
+            reason = f"Run '{self._log.id}' refused another one: {why}"
+            revoke(self._record, {issued.id: reason})
+            self._log.event(
+                "certificate_revoked", reason, host=host, data={"certificate": issued.id}
+            )
+
 
 def revoke_bad(record: Record, views: Mapping[str, HostVerdicts], log: RunLog) -> None:
     """Revoke the certificates that views of hosts contradict."""
@@ -95,7 +104,9 @@ def bad_verdict(document: Mapping[str, Any], verdicts: Iterable[Verdict], now: d
             # A diagnosis that was refused because work runs says nothing against the node.
             continue
         waiver = one.finding.waiver
-        if (waiver and waiver.holds(now)) or _waived(document, one, now):
+        # Without a waiver of today the one that the certificate was given with still counts: not
+        # every run is told of waivers. One that expired is known to count no longer.
+        if waiver.holds(now) if waiver else _waived(document, one, now):
             continue
         subject = f" of '{one.subject}'" if one.subject else ""
         return f"'{one.check}'{subject} is {one.outcome.value}: {one.finding.reason}".rstrip(".: ")

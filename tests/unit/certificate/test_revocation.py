@@ -87,6 +87,27 @@ def test_what_was_waived_when_it_was_issued_does_not_end_it(bench, monkeypatch):
     assert bench.record.certificates("n1")[0].revoked_at is not None
 
 
+def test_what_was_waived_ends_it_once_the_waiver_has_expired(bench, monkeypatch):
+    good = bench.views["n1"]
+    bench.views["n1"] = replace(good, verdicts=(*good.verdicts, waived(1)))
+    bench.certify(monkeypatch)
+    bench.drift(n1=seen(bench, verdicts=(*good.verdicts, waived(-1))))
+    assert bench.record.certificates("n1")[0].revoked_at is not None
+
+
+def test_a_host_that_is_refused_keeps_no_earlier_one_either(bench, monkeypatch):
+    good = bench.views["n1"]
+    until = datetime.now(UTC) + timedelta(hours=1)
+    bad = Finding(Outcome.FAIL, "x", reason="Down.", waiver=Waived("ops", "Ordered.", until))
+    bench.views["n1"] = replace(good, verdicts=(*good.verdicts, Verdict("node.units", bad)))
+    assert "n1" in bench.certify(monkeypatch).certificates
+    withdrawn = Verdict("node.units", replace(bad, waiver=None))
+    bench.views["n1"] = replace(good, verdicts=(*good.verdicts, withdrawn))
+    assert "n1" not in bench.certify(monkeypatch).certificates
+    [earlier] = bench.record.certificates("n1")
+    assert "refused another one: node.units: Down." in earlier.revoke_reason
+
+
 def test_an_expired_waiver_ends_it(bench, monkeypatch):
     bench.certify(monkeypatch)
     bench.drift(n1=seen(bench, verdicts=(waived(-1),)))
