@@ -82,10 +82,14 @@ class Slurm:
         prolog.write_text(f"#!/bin/sh\n{exports}exec {PROLOG}\n", "utf-8")
         prolog.chmod(0o755)
         sbin = home / "root" / "usr" / "sbin"
-        self._daemons = [self._start("slurmctld-wlm", sbin / "slurmctld-wlm", "-D", "-i")]
+        # Slurm tells by its name whether it is the controller; under Debian's own name for the
+        # file, which its alternatives hide, it runs no PrologSlurmctld.
+        for name in ("slurmctld", "slurmd"):
+            (sbin / name).symlink_to(f"{name}-wlm")
+        self._daemons = [self._start("slurmctld", sbin / "slurmctld", "-D", "-i")]
         for name in NODES:
             stepd = sbin / "slurmstepd-wlm"
-            argv = (sbin / "slurmd-wlm", "-D", "-d", stepd, "-N", name)
+            argv = (sbin / "slurmd", "-D", "-d", stepd, "-N", name)
             self._daemons.append(self._start(name, *argv))
 
     def _start(self, label, *argv):
@@ -119,7 +123,7 @@ class Slurm:
         return (state[1] if state else "", reason[1].strip() if reason else "")
 
     def controller_log(self):
-        return (self.home / "slurmctld-wlm.log").read_text("utf-8", "replace")
+        return (self.home / "slurmctld.log").read_text("utf-8", "replace")
 
     def states(self):
         return [self.node(name)[0] for name in NODES]
