@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ipaddress import IPv4Network
@@ -64,7 +65,14 @@ def is_claimed(directory: Path) -> bool:
 
 
 def release_identity(rack_id: str) -> None:
+    """Give a rack's name back, and delete the sockets of its virtual machines."""
+    shutil.rmtree(socket_directory(rack_id), ignore_errors=True)
     (RUN_DIRECTORY / f"rack-{rack_id}").unlink(missing_ok=True)
+
+
+def socket_directory(rack_id: str) -> Path:
+    """Where the sockets of a rack's virtual machines are. Paths of sockets must be short."""
+    return RUN_DIRECTORY / f"vm-{rack_id}"
 
 
 def raise_inotify_limit() -> None:

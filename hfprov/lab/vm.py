@@ -29,7 +29,7 @@ from hfprov.lab.qemu import (
     Place,
     ports,
 )
-from hfprov.lab.registry import RUN_DIRECTORY
+from hfprov.lab.registry import socket_directory
 from hfprov.lab.state import NodeSpec, RackPaths, RackState
 from hfprov.lab.vm_image import VmRecipe, ensure_vm_image
 from hfprov.lab.vm_power import await_agent, cut_power, switch_on
@@ -135,11 +135,10 @@ class VmEngine:
     def discard_rack(self, rack_id: str) -> None:
         # Ends every process and deletes every disk, whatever kind of node they belong to.
         self._containers.discard_rack(rack_id)
-        shutil.rmtree(_sockets(rack_id), ignore_errors=True)
 
     def place(self, state: RackState, node: NodeSpec) -> Place:
         """Where a node's disk, console and sockets are."""
-        return Place(self._paths.node(node), _sockets(state.rack_id), node.index)
+        return Place(self._paths.node(node), socket_directory(state.rack_id), node.index)
 
     def cut_power(self, state: RackState, node: NodeSpec) -> None:
         """What pulling the plug does. Does nothing to a node that is off."""
@@ -169,10 +168,6 @@ class VmEngine:
         """The rack as the containers' engine knows it."""
         name = self._lab / "images" / state.image / "containers"
         return replace(state, image=name.read_text(encoding="utf-8"))
-
-
-def _sockets(rack_id: str) -> Path:
-    return RUN_DIRECTORY / f"vm-{rack_id}"
 
 
 def _remembered(place: Place) -> Machine:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hfprov.errors import LabError
-from hfprov.lab import access, monitor, qemu, vm, vm_power, vm_template
+from hfprov.lab import access, monitor, qemu, registry, vm, vm_power, vm_template
 from hfprov.lab.engine import NodeFile
 from hfprov.lab.image import Recipe
 from hfprov.lab.qemu import Accelerator, Machine, Place
@@ -110,8 +110,17 @@ def test_a_snapshot_of_another_qemu_or_accelerator_is_another_one():
 
 
 def test_socket_paths_are_short_enough_for_the_kernel():
-    longest = Place(Path("/x" * 300), vm._sockets("abcdef"), 40)
+    longest = Place(Path("/x" * 300), registry.socket_directory("abcdef"), 40)
     assert max(len(str(path)) for path in (longest.monitor, longest.agent)) < 100
+
+
+def test_a_rack_that_goes_takes_its_sockets_along(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "RUN_DIRECTORY", tmp_path)
+    for rack in ("abc123", "def456"):
+        registry.socket_directory(rack).mkdir()
+        (registry.socket_directory(rack) / "01.qmp").touch()
+    registry.release_identity("abc123")
+    assert [path.name for path in tmp_path.iterdir()] == ["vm-def456"]
 
 
 # Which accelerator.
