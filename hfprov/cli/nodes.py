@@ -111,11 +111,14 @@ def converge_and_print(
     from hfprov.operate import bring_to_baseline
     from hfprov.report.drift_text import Streamed
     from hfprov.report.plan import print_plan
+    from hfprov.report.progress import Shown
 
+    # What a fresh node lacks is no news: the plan says what will be done about it.
+    kind = Shown if command == "provision" else Streamed
     with record.start_run(
         command, command_line(), site.fleet.baselines, secrets=site.secrets
     ) as log:
-        shown = Streamed(len(site.fleet.baselines), quiet=as_json)
+        shown = kind(len(site.fleet.baselines), quiet=as_json)
         done = bring_to_baseline(record, site.fleet, site.tools, log, policy, shown, print_plan)
         log.finish(int(done.code))
     return _print(command, done, as_json=as_json, verbose=verbose)
