@@ -154,7 +154,10 @@ class VmEngine:
                 hint="hfprov lab down, then up again.",
             )
         with self._choice:
-            machine = self._machine = self._machine or choose_machine(image, self._say)
+            if self._machine is None:
+                self._machine = choose_machine(image, self._say)
+                self._say(_shortcomings(self._machine))
+            machine = self._machine
         template = ensure_template(image, machine, place.index, self._say)
         if place.home.exists():
             shutil.rmtree(place.home)  # left by a start that was interrupted
@@ -168,6 +171,16 @@ class VmEngine:
         """The rack as the containers' engine knows it."""
         name = self._lab / "images" / state.image / "containers"
         return replace(state, image=name.read_text(encoding="utf-8"))
+
+
+def _shortcomings(machine: Machine) -> str:
+    kind = f"QEMU {machine.version}, {machine.accelerator}"
+    if machine.data_nic == "igb":
+        return f"{kind}."
+    return (
+        f"{kind}: no 'igb', so data NICs are virtio ones, without 'numa_node' and 'msi_irqs' in "
+        "sysfs and without an adapter's queue sizes. QEMU 8.0 or newer has it."
+    )
 
 
 def _remembered(place: Place) -> Machine:

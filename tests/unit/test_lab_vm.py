@@ -267,6 +267,11 @@ def test_virtual_machines_have_a_clock_and_limits_of_their_own(tmp_path, monkeyp
     assert set(shared) - set(own) == {"time_sync_control_clock", "limits_nofile"}
 
 
+def test_what_an_old_qemu_does_not_show_is_said():
+    assert "numa_node" in vm._shortcomings(OLD)
+    assert "numa_node" not in vm._shortcomings(TCG)
+
+
 def test_a_node_is_filled_with_the_modes_it_was_given():
     files = {"/etc/hostname": NodeFile("node01\n"), "/root/.ssh/k": NodeFile("\u00fc", 0o600)}
     with tarfile.open(fileobj=io.BytesIO(vm._archive(files))) as archive:
