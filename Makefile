@@ -1,6 +1,6 @@
 # Thin: every target is a script that can be run without make.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check test-unit test-lab test-vm test-driver bench docs clean
+.PHONY: help setup demo test check test-unit test-lab test-long test-vm test-driver bench docs clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -22,6 +22,9 @@ test-unit: ## Tests without nodes
 
 test-lab: ## Tests on practice nodes (root)
 	@sh scripts/test.sh lab
+
+test-long: ## Tests on practice nodes that take minutes each (root)
+	@sh scripts/test.sh long
 
 test-vm: ## Tests on virtual machines (root, QEMU; minutes with KVM)
 	@sh scripts/test.sh vm

@@ -6,6 +6,7 @@
 #   sh scripts/test.sh check    linters and types only
 #   sh scripts/test.sh unit     without practice nodes
 #   sh scripts/test.sh lab      practice nodes only
+#   sh scripts/test.sh long     practice nodes, what takes minutes each
 #   sh scripts/test.sh vm       virtual machines only; with HFPROV_TEST_VM=1 they are a tier as well
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -110,7 +111,7 @@ fi
 if wants lab; then
     # shellcheck disable=SC2086 # words of a command
     if reason=$($as_root "$bin/python" -m hfprov.lab check 2>&1); then
-        tier lab $as_root "$bin/pytest" -q -m lab tests/lab tests/contracts tests/unit
+        tier lab $as_root "$bin/pytest" -q -m "lab and not long" tests/lab tests/contracts tests/unit
         for scenario in molecule/*/converge.yml; do
             [ -e "$scenario" ] || { leave_out molecule "there are no scenarios"; continue; }
             name=$(basename "$(dirname "$scenario")")
@@ -119,6 +120,17 @@ if wants lab; then
     else
         leave_out lab "$(echo "$reason" | head -n 2 | tr '\n' ' ')"
         leave_out molecule "needs practice nodes, as above"
+    fi
+fi
+
+if wants long; then
+    # shellcheck disable=SC2086 # words of a command
+    if [ "$only" = all ] && [ "${HFPROV_TEST_LONG:-0}" != 1 ]; then
+        leave_out long "takes half an hour: 'make test-long', or HFPROV_TEST_LONG=1"
+    elif reason=$($as_root "$bin/python" -m hfprov.lab check 2>&1); then
+        tier long $as_root "$bin/pytest" -q -m "lab and long" tests/lab
+    else
+        leave_out long "$(echo "$reason" | head -n 2 | tr '\n' ' ')"
     fi
 fi
 

@@ -31,7 +31,7 @@ from hfprov.reading import Observation
 from hfprov.verdict import Outcome
 
 # The first test waits for the node, an initramfs and the first run of the role.
-pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).parents[2]
 KERNEL, NEW_KERNEL = "6.1.0-98-amd64", "6.12.0-99-amd64"
 DECLARED = {"node_sku": "l40s-8", "accelerator_driver_version": "535.161.08"}

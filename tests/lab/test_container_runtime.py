@@ -15,7 +15,7 @@ import pytest
 from hfprov.lab.rack import Rack
 from hfprov.lab.state import load_state
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
 ROOT = Path(__file__).parents[2]
 PLAY = """\
 - hosts: accelerators

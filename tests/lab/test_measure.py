@@ -8,7 +8,7 @@ import pytest
 
 from hfprov.record.store import Record
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow]
+pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
 TOOLS = "iperf3 fio stress-ng"
 

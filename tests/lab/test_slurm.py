@@ -24,7 +24,7 @@ PROLOG = ROOT / "examples" / "slurm" / "prolog-slurmctld"
 NODES = ("node01", "node02", "node03")
 PACKAGES = ("slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "libhwloc15")
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow]
+pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.long]
 
 CONF = """
 ClusterName=lab
