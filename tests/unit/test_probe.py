@@ -98,7 +98,23 @@ def test_a_command_comes_back_with_code_and_stderr():
 
 def test_a_missing_command_is_absent():
     read = command("no-such-tool-here")
-    assert observe(read).one(read).status == "absent"
+    found = observe(read).one(read)
+    assert found.status == "absent"
+    assert found.stderr == "[Errno 2] No such file or directory: 'no-such-tool-here'"
+
+
+@pytest.mark.parametrize("name", ["no-such-tool-here", "/no/such/tool"])
+def test_no_process_is_started_to_find_out_that_a_command_is_missing(monkeypatch, name):
+    monkeypatch.setattr(probe.subprocess, "Popen", pytest.fail)
+    found = probe.run_command([name], "", 5, 100, probe.Clock(5, 100))
+    assert found["status"] == "absent"
+
+
+def test_a_command_that_may_not_be_started_is_denied(tmp_path):
+    tool = tmp_path / "tool"
+    tool.write_text("#!/bin/sh\n")
+    read = command(str(tool))
+    assert observe(read).one(read).status == "denied"
 
 
 def test_a_command_runs_once_per_match(tmp_path):

@@ -88,6 +88,7 @@ def test_units_that_are_not_told_of_are_not_understood(text):
 
 
 FAKE = """#!/bin/sh
+echo "$*" >> "$ASKED"
 case " $* " in
 *" list-units "*) echo "a.service loaded failed failed A"; exit "$LIST" ;;
 *" -- "*) printf 'MainPID=1\\nId=x\\n\\nMainPID=0\\nId=*\\n\\nMainPID=999999999\\nId=y\\n' ;;
@@ -95,15 +96,29 @@ case " $* " in
 esac
 exit "$CODE"
 """
+FAKE_BUS = """#!/bin/sh
+printf '%s' "$STATES"
+[ "$STATES" ]
+"""
+"""Says what units there are, or fails: not every node has a bus."""
+HERE = (
+    '"ssh.service" "ssh \\"chrony.service\\" \\"chrony.service\\" \\"not-found\\" \\"inactive\\" '
+    '\\"dead\\"" "loaded" "active" "running" "" "/org/freedesktop/systemd1/unit/ssh" 0 "" "/"'
+)
+GONE = (
+    '"chrony.service" "chrony.service" "not-found" "inactive" "dead" "" '
+    '"/org/freedesktop/systemd1/unit/chrony" 0 "" "/"'
+)
 
 
 @pytest.fixture
 def run(tmp_path):
-    fake = tmp_path / "systemctl"
-    fake.write_text(FAKE)
-    fake.chmod(0o755)
+    for name, text in (("systemctl", FAKE), ("busctl", FAKE_BUS)):
+        fake = tmp_path / name
+        fake.write_text(text)
+        fake.chmod(0o755)
 
-    def run(read, *, code=0, failed=0, listed=0):
+    def run(read, *, code=0, failed=0, listed=0, states=""):
         return subprocess.run(
             read.request["argv"],
             cwd="/",
@@ -112,6 +127,8 @@ def run(tmp_path):
                 "CODE": str(code),
                 "FAILED": str(failed),
                 "LIST": str(listed),
+                "STATES": states,
+                "ASKED": str(tmp_path / "asked"),
             },
             capture_output=True,
             text=True,
@@ -129,6 +146,47 @@ def test_files_of_main_processes_are_read_in_the_same_call(run):
     assert units_told.startswith("MainPID=1\nId=x\n\nMainPID=0\nId=*\n\n")
     assert files.startswith("1/limits:Limit ")
     assert "999999999" not in files
+
+
+def asked(tmp_path):
+    told = tmp_path / "asked"
+    return [line.partition(" -- ")[2] for line in told.read_text().splitlines()]
+
+
+def test_units_that_systemd_does_not_have_are_not_asked_for_once_more(run, tmp_path):
+    done = run(TIME, states=f"a(ssssssouso) 2 {GONE} {HERE}")
+    assert done.stdout.startswith(
+        "Id=chrony.service\nNames=chrony.service\nLoadState=not-found\nActiveState=inactive\n"
+        "SubState=dead\n\nMainPID=1\n"
+    )
+    assert asked(tmp_path) == ["ssh.service"]
+
+
+def test_without_any_of_the_units_systemd_is_not_asked_for_itself(run, tmp_path):
+    read = units("chrony.service", properties=["ActiveState"])
+    done = run(read, states=f"a(ssssssouso) 1 {GONE}")
+    assert done.returncode == 0
+    assert not (tmp_path / "asked").exists()
+    unit = shown_units(seen(read, done.stdout), read)[1]["chrony.service"]
+    assert (unit["LoadState"], unit["ActiveState"], unit["MainPID"]) == (
+        "not-found",
+        "inactive",
+        "0",
+    )
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        "",
+        f"a(ssssssouso) 1 {HERE}",
+        # The unit's file is gone, but its processes are not.
+        f"a(ssssssouso) 2 {HERE} {GONE}".replace('"inactive" "dead"', '"active" "running"'),
+    ],
+)
+def test_all_units_are_shown_that_systemd_does_not_say_are_gone(run, tmp_path, states):
+    run(TIME, states=states)
+    assert asked(tmp_path) == ["chrony.service ssh.service"]
 
 
 @pytest.mark.parametrize("read", [SSH, TIME, manager(["SystemState"])], ids=str)
