@@ -15,6 +15,7 @@ from hfprov.record.model import (
     Event,
     HostState,
     Judged,
+    Measurement,
     RunInfo,
     RunStatus,
 )
@@ -121,6 +122,12 @@ class Content:
 
     def events(self) -> Iterator[Event]:
         return iter(()) if self._view is None else self._view.events()
+
+    def measurements(self) -> Iterator[Measurement]:
+        """What was measured in the run; of the fleet everything, oldest first."""
+        run = None if self._view is None else self._view.id
+        found = self._record.measurements(wanted_run=run)
+        return (one for one in found if self._wanted(one.host))
 
     def differences(self) -> Iterator[tuple[str, list[Difference]]]:
         """By host, by name: what is not as it was when the host was last judged before the run."""

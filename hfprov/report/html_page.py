@@ -24,6 +24,7 @@ from hfprov.report.causes import SHOWN
 from hfprov.report.content import Content
 from hfprov.report.html_hosts import Details
 from hfprov.report.inert import one_line
+from hfprov.report.measured_views import measured_views
 from hfprov.report.overview import Overview, counts_text, plural, survey
 from hfprov.report.standing import STATE_WORDS
 from hfprov.verdict import Outcome
@@ -75,6 +76,7 @@ def _pieces(content: Content, found: Overview) -> Iterator[str]:
             left_out_causes=max(0, len(found.causes.ranked) - SHOWN) + found.causes.left_out,
             details=details,
             dense=len(found.rows) > _NAMED_TILES,
+            measured=measured_views(content.measurements()),
             events=_first_events(content),
             explained=[(check, known[check]) for check in sorted(found.checks) if check in known],
         )
