@@ -15,11 +15,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
+from hfprov import paths
 from hfprov.errors import LabError
 from hfprov.lab import host
 from hfprov.lab.rack import Rack
@@ -54,9 +57,22 @@ class VmRack:
     def nodes(self) -> tuple[VmNode, ...]:
         return vm_nodes(self.rack.paths)
 
-    def reset(self, node: VmNode) -> None:
-        """Throw a node away and start it anew."""
-        self.rack.reset([node.name])
+    def reset(self, *nodes: VmNode) -> None:
+        """Throw nodes away and start them anew."""
+        self.rack.reset([node.name for node in nodes])
+
+    @contextmanager
+    def declaring(self, *roles, **variables):
+        """Within the block these roles only are wanted of the nodes, with these variables."""
+        [play] = yaml.safe_load(paths.playbook().read_text(encoding="utf-8"))
+        others = [one["role"] for one in play["roles"] if one["role"] not in roles]
+        declared = self.inventory / "group_vars" / "practice_rack.yml"
+        text = yaml.safe_dump({"hfprov_skip_roles": others, **variables})
+        declared.write_text(text, encoding="utf-8")
+        try:
+            yield self
+        finally:
+            declared.unlink()
 
     def hfprov(self, command, *options, timeout=600):
         """Run ``hfprov COMMAND -i INVENTORY --db DB OPTIONS`` to its end."""
@@ -71,6 +87,10 @@ class VmRack:
     def document(self, command, *options, timeout=600):
         """The JSON document of such a command, whatever its exit code."""
         return json.loads(self.hfprov(command, *options, "--json", timeout=timeout).stdout)
+
+    def patient(self, command, *options):
+        """The same where emulated nodes take minutes for what others do in a second."""
+        return self.document(command, *options, "--deadline", "900", timeout=3000)
 
 
 @pytest.fixture(scope="session")
