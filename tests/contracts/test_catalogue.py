@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from hfprov.catalogue.accelerators import Accelerators, accelerators
+from hfprov.catalogue.bandwidths import bandwidth_for
 from hfprov.catalogue.compatibility import Installed, Row, Status, compatibility, matches
 from hfprov.catalogue.explanations import explanations
+from hfprov.catalogue.profiles import profiles
 from hfprov.catalogue.skus import Sku, find_sku, skus
 from hfprov.catalogue.versions import in_range, version_key
 from hfprov.checks.registry import all_checks
@@ -185,3 +187,16 @@ def test_a_version_equals_itself_and_is_less_than_the_next(parts):
 
 def test_every_check_is_explained():
     assert [one.id for one in all_checks() if one.id not in explanations()] == []
+
+
+def test_gates_of_profiles_are_those_of_the_catalogue_of_bandwidths():
+    """One machine must not be good enough to measure and too slow to certify."""
+    compared = 0
+    for profile in profiles().values():
+        for wanted in profile.measurements:
+            for sku in skus().skus:
+                gate, row = wanted.gate_for(sku.id), bandwidth_for(wanted.test, sku.id)
+                if gate is not None and row is not None:
+                    compared += 1
+                    assert gate.at_least == row.gate, (wanted.test, sku.id)
+    assert compared > 5
