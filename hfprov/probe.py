@@ -6,8 +6,9 @@ it uses the standard library only, works on Python 3.6 and later, and changes no
 Plan: ``{"nonce": str, "deadline": seconds, "budget": bytes, "reads": [READ, ...]}``, READ one of
 ``{"id", "kind": "file", "path", "limit"}``,
 ``{"id", "kind": "glob", "pattern", "limit", "content": bool, "most": int}``,
-``{"id", "kind": "command", "argv", "limit", "timeout", "each": glob or ""}``. In the argv of a
-command with ``each``, ``{name}`` and ``{path}`` stand for the match.
+``{"id", "kind": "command", "argv", "limit", "timeout", "each": glob or "", "needs": glob or
+absent}``. In the argv of a command with ``each``, ``{name}`` and ``{path}`` stand for the match; a
+command that ``needs`` a file is not run where none matches.
 
 Answer on stdout, between two lines that carry the nonce: base64 of zlib of JSON
 ``{"probe": 1, "python": str, "uid": int, "now": epoch, "seconds": float, "results": {id: [RESULT,
@@ -247,6 +248,10 @@ def tasks_of(read, clock):
             for path in matches(read["pattern"], read.get("most", 1024))
         ]
     timeout = read.get("timeout", 10)
+    needs = read.get("needs")
+    if needs and not matches(needs, 1):
+        said = "Not run: there is no '%s'." % needs
+        return [lambda: {"name": "", "status": "absent", "stderr": said}]
     if not read.get("each"):
         return [lambda: run_command(read["argv"], "", timeout, limit, clock)]
     calls = []

@@ -80,12 +80,18 @@ def listing(pattern: str, *, most: int = 1024) -> Read:
 
 
 def command(
-    *argv: str, timeout: float = 10, limit: int = 256 * KIB, each: str = "", most: int = 256
+    *argv: str,
+    timeout: float = 10,
+    limit: int = 256 * KIB,
+    each: str = "",
+    most: int = 256,
+    needs: str = "",
 ) -> Read:
     """The output of a command that changes nothing, run as an argv without a shell.
 
     With ``each`` (a glob) the command runs once per match; ``{name}`` and ``{path}`` in the argv
     stand for the match's base name and path. ``timeout`` is in seconds, ``limit`` in bytes.
+    Without a file that matches ``needs`` (a glob) it is not run, and its result is ``absent``.
     """
     request = {
         "kind": "command",
@@ -95,6 +101,8 @@ def command(
         "each": each,
         "most": most,
     }
+    if needs:
+        request["needs"] = needs
     label = shlex.join(argv)
     return Read(f"run {label} (each {each})" if each else f"run {label}", request)
 

@@ -14,9 +14,12 @@ from hfprov.evidence.ipmi import SelFacts, SensorFacts
 from hfprov.evidence.text import clean
 from hfprov.reading import Observation, Source, command, listing
 
-EVENTS = command("ipmitool", "sel", "elist", "last", "200", timeout=10, limit=256 * 1024)
-SENSORS = command("ipmitool", "sdr", "elist", timeout=15, limit=256 * 1024)
-DEVICE = listing("/dev/ipmi*")
+_DEVICES = "/dev/ipmi*"
+DEVICE = listing(_DEVICES)
+EVENTS = command(
+    *("ipmitool", "sel", "elist", "last", "200"), timeout=10, limit=256 * 1024, needs=_DEVICES
+)
+SENSORS = command("ipmitool", "sdr", "elist", timeout=15, limit=256 * 1024, needs=_DEVICES)
 
 
 @dataclass(frozen=True, slots=True)

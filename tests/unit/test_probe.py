@@ -117,6 +117,14 @@ def test_a_command_that_may_not_be_started_is_denied(tmp_path):
     assert observe(read).one(read).status == "denied"
 
 
+def test_a_command_is_not_run_without_what_it_needs(tmp_path):
+    read = command("echo", "run", needs=f"{tmp_path}/ipmi*")
+    found = observe(read).one(read)
+    assert (found.status, found.text) == ("absent", "")
+    (tmp_path / "ipmi0").touch()
+    assert observe(read).text(read) == "run\n"
+
+
 def test_a_command_runs_once_per_match(tmp_path):
     for name in ("eth0", "eth1"):
         (tmp_path / name).mkdir()

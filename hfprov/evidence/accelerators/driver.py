@@ -10,11 +10,12 @@ from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError
 from hfprov.evidence.accelerators.adapters import ADAPTERS, Adapter
 from hfprov.evidence.accelerators.model import Vendor
+from hfprov.evidence.modinfo import module_field
 from hfprov.evidence.text import clean
-from hfprov.reading import Observation, Read, Source, command, file, listing
+from hfprov.reading import Observation, Read, Source, file, listing
 
 PROC_VERSION = file("/proc/driver/nvidia/version", limit=4096)
-LICENSE = command("modinfo", "-F", "license", "nvidia", limit=4096)
+LICENSE = module_field("license", "nvidia")
 LIBRARIES = (
     listing("/usr/lib/*/libnvidia-ml.so.[0-9]*", most=64),
     listing("/usr/lib64/libnvidia-ml.so.[0-9]*", most=64),
@@ -32,7 +33,7 @@ def _version(module: str) -> Read:
 
 
 def _installed(module: str) -> Read:
-    return command("modinfo", "-F", "version", module, limit=4096)
+    return module_field("version", module)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from hfprov.baseline import Baseline, Value
 from hfprov.checks import accelerator_scope
 from hfprov.checks.registry import Facts
 from hfprov.diagnosis import Tool
+from hfprov.evidence.accelerators.driver import DRIVERS
 from hfprov.evidence.nvidia_node import UNIT
 from hfprov.judge import judge, reads_for
 from hfprov.reading import Observation
@@ -100,7 +101,7 @@ class Node:
         self.values: dict[str, Any] = values
         self.results: dict[str, list[dict[str, Any]]] = {}
         # What is sent as part of another read may be spoilt by itself here.
-        for read in (*reads_for(self.baseline()), UNIT):
+        for read in (*reads_for(self.baseline()), UNIT, *DRIVERS.reads(self.baseline())):
             absent = {"name": "", "status": "absent", "stderr": "No such file or directory"}
             many = read.request["kind"] == "glob" or read.request.get("each")
             self.results[read.id] = [] if many else [absent]
