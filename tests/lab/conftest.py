@@ -71,7 +71,7 @@ class Site:
         inventory = ("-i", str(self.inventory)) if command in NEEDS_INVENTORY else ()
         return [str(HFPROV), command, *inventory, "--db", str(self.db), *map(str, options)]
 
-    def hfprov(self, command, *options, env=None, timeout=600):
+    def hfprov(self, command, *options, env=None, timeout=1200):
         done = subprocess.run(
             self.argv(command, *options), capture_output=True, text=True, timeout=timeout,
             check=False, stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})},
@@ -117,6 +117,17 @@ class Site:
     def run(self, wanted="last"):
         """A recorded run as a document."""
         return self.hfprov("show", wanted, "--json").document
+
+
+PATIENCE = 1800
+"""Seconds for one test: the first one provisions a rack, which takes its time on a busy machine."""
+
+
+def pytest_collection_modifyitems(items):
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(PATIENCE))
 
 
 NEEDS_INVENTORY = (
