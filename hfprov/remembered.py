@@ -12,13 +12,15 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Check, Facts
 from hfprov.judge import findings_of
-from hfprov.reading import Observation, Result
+from hfprov.reading import Observation, Result, Source
 from hfprov.verdict import Verdict
+
+F = TypeVar("F")
 
 _KEPT_PER_READ = 16
 _KEPT_PER_CHECK = 32
@@ -61,12 +63,60 @@ class _Watched(Observation):
         return object.__getattribute__(self, name)
 
 
-class _WatchedFacts(Facts):
-    """Facts that note whether an earlier observation was asked for."""
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """What a source had to say of a host, and which results it looked at for that."""
 
-    def __init__(self, seen: Observation, baseline: Baseline, earlier: Observation | None) -> None:
+    facts: Any
+    error: Exception | None
+    touched: frozenset[str]
+    all_touched: bool
+
+
+class _Sources:
+    """The sources of one host, each parsed once for all its checks, and watched meanwhile."""
+
+    def __init__(self, facts: Facts, baseline: Baseline) -> None:
+        self.seen = facts.seen
+        self.earlier = facts.earlier
+        # The baseline of a host without a name: no finding may depend on it.
+        self.nobody = Baseline("", baseline.roles, baseline.values)
+        self._parsed: dict[str, _Parsed] = {}
+
+    def parsed(self, source: Source[Any]) -> _Parsed:
+        if source.name not in self._parsed:
+            watched, results = self.watched()
+            found, error = None, None
+            try:
+                found = source.parse(watched, self.nobody)
+            except Exception as raised:  # noqa: BLE001 - raised again in every check that asks
+                error = raised
+            touched = frozenset(results.touched)
+            self._parsed[source.name] = _Parsed(found, error, touched, results.all_touched)
+        return self._parsed[source.name]
+
+    def watched(self) -> tuple[_Watched, _WatchedResults]:
+        seen, results = self.seen, _WatchedResults(self.seen.results)
+        return _Watched(results, seen.python, seen.uid, seen.now, seen.seconds), results
+
+
+class _WatchedFacts(Facts):
+    """Facts for one check that note what it looked at, in its sources and by itself."""
+
+    def __init__(self, sources: _Sources) -> None:
         self.asked_earlier = False
-        super().__init__(seen, baseline, earlier)
+        self._sources = sources
+        watched, self.results = sources.watched()
+        super().__init__(watched, sources.nobody, sources.earlier)
+
+    def get(self, source: Source[F]) -> F:
+        parsed = self._sources.parsed(source)
+        self.results.touched |= parsed.touched
+        self.results.all_touched |= parsed.all_touched
+        if parsed.error is not None:
+            raise parsed.error
+        found: F = parsed.facts
+        return found
 
     @property
     def earlier(self) -> Observation | None:
@@ -107,7 +157,8 @@ class Remembered:
         # An id means nothing once its object is gone: keep the declarations that were met.
         shape = id(baseline.values)
         self._values[shape] = baseline.values
-        numbers: dict[str, int] = {}
+        numbers = _Numbers(self, facts.seen)
+        sources = _Sources(facts, baseline)
         verdicts: list[Verdict] = []
         for check in checks:
             known = self._known.get((check.id, baseline.roles, shape))
@@ -121,33 +172,26 @@ class Remembered:
                 known = _Known(tuple(reads))
                 self._known[check.id, baseline.roles, shape] = known
             if known.worthwhile:
-                verdicts += self._verdicts(check, known, facts, baseline, numbers)
+                verdicts += self._verdicts(check, known, sources, numbers)
             else:
                 verdicts += _verdicts(check, facts, baseline)
         return verdicts
 
     def _verdicts(
-        self,
-        check: Check,
-        known: _Known,
-        facts: Facts,
-        baseline: Baseline,
-        numbers: dict[str, int],
+        self, check: Check, known: _Known, sources: _Sources, numbers: _Numbers
     ) -> tuple[Verdict, ...]:
-        key = tuple(self._number(read, facts.seen, numbers) for read in known.reads)
+        key = tuple(map(numbers.__getitem__, known.reads))
         known.tried += 1
         found = known.verdicts.get(key)
         if found is not None:
             known.found += 1
             known.verdicts.move_to_end(key)
             return found
-        watched, nobody = _watched(facts, baseline)
-        found = _verdicts(check, watched, nobody)
-        results = watched.seen.results
+        watched = _WatchedFacts(sources)
+        found = _verdicts(check, watched, sources.nobody)
         known.is_pure = (
-            isinstance(results, _WatchedResults)
-            and not results.all_touched
-            and results.touched <= set(known.reads)
+            not watched.results.all_touched
+            and watched.results.touched <= set(known.reads)
             and not watched.asked_earlier
         )
         known.verdicts[key] = found
@@ -155,33 +199,35 @@ class Remembered:
             known.verdicts.popitem(last=False)
         return found
 
-    def _number(self, read: str, seen: Observation, numbers: dict[str, int]) -> int:
+    def number(self, read: str, seen: Observation) -> int:
         """A number that two hosts share where a read gave them the same results."""
-        if read not in numbers:
-            results = seen.results.get(read)
-            shown = (("not asked",),) if results is None else tuple(map(_print, results))
-            kept = self._prints.setdefault(read, OrderedDict())
-            if shown in kept:
-                kept.move_to_end(shown)
-            else:
-                kept[shown] = next(self._numbers)
-                if len(kept) > _KEPT_PER_READ:
-                    kept.popitem(last=False)
-            numbers[read] = kept[shown]
-        return numbers[read]
+        results = seen.results.get(read)
+        shown = (("not asked",),) if results is None else tuple(map(_print, results))
+        kept = self._prints.setdefault(read, OrderedDict())
+        if shown in kept:
+            kept.move_to_end(shown)
+        else:
+            kept[shown] = next(self._numbers)
+            if len(kept) > _KEPT_PER_READ:
+                kept.popitem(last=False)
+        return kept[shown]
+
+
+class _Numbers(dict[str, int]):
+    """The numbers of one host's reads, each found on first use."""
+
+    def __init__(self, remembered: Remembered, seen: Observation) -> None:
+        super().__init__()
+        self._remembered = remembered
+        self._seen = seen
+
+    def __missing__(self, read: str) -> int:
+        self[read] = found = self._remembered.number(read, self._seen)
+        return found
 
 
 def _verdicts(check: Check, facts: Facts, baseline: Baseline) -> tuple[Verdict, ...]:
     return tuple(Verdict(check.id, one) for one in findings_of(check, facts, baseline))
-
-
-def _watched(facts: Facts, baseline: Baseline) -> tuple[_WatchedFacts, Baseline]:
-    """Facts that are watched, and the baseline of a host without a name: none may depend on it."""
-    nobody = Baseline("", baseline.roles, baseline.values)
-    seen = facts.seen
-    results = _WatchedResults(seen.results)
-    watched = _Watched(results, seen.python, seen.uid, seen.now, seen.seconds)
-    return _WatchedFacts(watched, nobody, facts.earlier), nobody
 
 
 def _print(one: Result) -> tuple[Any, ...]:

@@ -119,11 +119,29 @@ def test_what_looks_beyond_its_reads_is_never_remembered(source, look, change):
     assert (first != second) is bool(change)
 
 
+def test_what_a_source_looked_at_for_one_check_counts_for_the_next_as_well():
+    memory = Remembered()
+    runs = []
+
+    def judge(facts, _):
+        runs.append(1)
+        yield passed(observed=facts.get(CLOCK))
+
+    checks = tuple(Check(f"x.{n}", judge, (CLOCK,), None, Impact.NONE, ()) for n in "ab")
+    for now in (1.0, 2.0):
+        seen = Observation.from_json(
+            {"results": {READ.id: [{"name": "", "status": "ok", "text": "a"}]}, "now": now}
+        )
+        found = memory.judge(checks, Facts(seen, baseline_of("n")), baseline_of("n"))
+        assert [one.finding.observed for one in found] == [f"a{now}", f"a{now}"]
+    assert len(runs) == 4
+
+
 def test_a_check_whose_evidence_always_differs_is_no_longer_watched(monkeypatch):
     memory = Remembered()
     watched = []
-    real = remembered._watched
-    monkeypatch.setattr(remembered, "_watched", lambda *a: watched.append(1) or real(*a))
+    real = remembered._WatchedFacts
+    monkeypatch.setattr(remembered, "_WatchedFacts", lambda *a: watched.append(1) or real(*a))
     for number in range(200):
         assert judged(memory, SOURCE, a=str(number)) == str(number)
     assert len(watched) == remembered._TRIALS
