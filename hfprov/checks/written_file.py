@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 
@@ -11,6 +12,8 @@ from hfprov.verdict import Finding, compared, failed, passed
 
 MODE = 0o644
 _SHOWN = 3
+_UNSEEN = re.compile(r"[\ufeff\r\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+"""Characters that no role writes and that editors do not show; programs read them differently."""
 
 
 def judge_written_file(
@@ -34,6 +37,7 @@ def judge_written_file(
         raise NoEvidenceError(f"'{path}' could not be read: {result.stderr or 'it is too long'}.")
     problems = list(_ownership(result, mode))
     if result.type == "file":
+        problems += _unseen(result)
         problems += _difference(list(wanted), list(statements(result.text)))
     if problems:
         return failed(path, observed=" ".join(problems), expected=expected, reason=_REASON)
@@ -60,6 +64,16 @@ def _ownership(result: Result, mode: int) -> Iterable[str]:
         yield f"Its mode is {result.mode or 0:04o}."
     if (result.uid, result.gid) != (0, 0):
         yield f"It belongs to {result.uid}:{result.gid}."
+
+
+def _unseen(result: Result) -> Iterable[str]:
+    """Bytes that are cleaned away before statements are compared, and that are not the role's."""
+    found = sorted(set(_UNSEEN.findall(result.text)))
+    if found:
+        shown = ", ".join(f"U+{ord(one):04X}" for one in found[:_SHOWN])
+        yield f"It holds characters that are not seen: {shown}."
+    if result.garbled:
+        yield "It is not UTF-8."
 
 
 def _difference(wanted: list[str], found: list[str]) -> list[str]:
