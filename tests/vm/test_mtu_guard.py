@@ -9,12 +9,7 @@ from __future__ import annotations
 import time
 
 import pytest
-import yaml
 
-from hfprov import paths
-
-SLOW = ("--deadline", "900")  # emulated nodes take minutes for what others do in a second
-WAIT = 3000
 MTU = "/sys/class/net/eth1/mtu"
 GUARD = ["systemctl", "show", "-p", "ActiveState", "--value", "hfprov-mtu-guard.timer"]
 CUT = """
@@ -26,29 +21,14 @@ ip route del blackhole CONTROLLER/32
 """
 
 
-@pytest.fixture(scope="module")
-def site(vm_rack):
-    """The rack, with nothing declared but large frames."""
-    [play] = yaml.safe_load(paths.playbook().read_text(encoding="utf-8"))
-    others = [one["role"] for one in play["roles"] if one["role"] != "jumbo_mtu"]
-    declared = vm_rack.inventory / "group_vars/practice_rack.yml"
-
-    def declare(**variables):
-        text = yaml.safe_dump({"hfprov_skip_roles": others, **variables})
-        declared.write_text(text, encoding="utf-8")
-        return vm_rack
-
-    yield declare
-    declared.unlink()
-
-
 def live_mtu(node):
     return node.run(["cat", MTU]).strip()
 
 
 def files_with_an_mtu(node):
     found = node.run(
-        ["grep", "-rlsi", "mtu", "/etc/systemd/network", "/etc/network"], codes=(0, 1, 2)
+        ["grep", "-rlsi", "mtu", "/etc/systemd/network", "/etc/network"],
+        codes=(0, 1, 2),
     )
     return found.split()
 
@@ -65,31 +45,32 @@ def cut_off(vm_rack):
     return node
 
 
-def test_a_node_that_is_cut_off_takes_its_old_mtu_back_and_answers_again(site, cut_off):
-    rack = site(jumbo_mtu_confirm_seconds=45)
-    document = rack.document("provision", "--limit", cut_off.name, *SLOW, timeout=WAIT)
-    # Nobody put it back but the node.
-    cut_off.wait_for_ssh()
-    assert cut_off.run(["cat", "/run/hfprov-test-cut"]).strip() == "cut"
-    assert cut_off.name in document["failed"]
-    assert document["exit_code"] in (1, 3)
-    assert live_mtu(cut_off) == "1500"
-    assert cut_off.run(GUARD).strip() == "inactive"
-    # Nor does the next start bring it.
-    assert files_with_an_mtu(cut_off) == []
-    [host] = rack.document("drift", "--limit", cut_off.name, *SLOW, timeout=WAIT)["hosts"]
+def test_a_node_that_is_cut_off_takes_its_old_mtu_back_and_answers_again(vm_rack, cut_off):
+    with vm_rack.declaring("jumbo_mtu", jumbo_mtu_confirm_seconds=45):
+        document = vm_rack.patient("provision", "--limit", cut_off.name)
+        # Nobody put it back but the node.
+        cut_off.wait_for_ssh()
+        assert cut_off.run(["cat", "/run/hfprov-test-cut"]).strip() == "cut"
+        assert cut_off.name in document["failed"]
+        assert document["exit_code"] in (1, 3)
+        assert live_mtu(cut_off) == "1500"
+        assert cut_off.run(GUARD).strip() == "inactive"
+        # Nor does the next start bring it.
+        assert files_with_an_mtu(cut_off) == []
+        [host] = vm_rack.patient("drift", "--limit", cut_off.name)["hosts"]
     found = {one["check"]: one["outcome"] for one in host["verdicts"]}
     assert found["mtu.live"] == "fail"
     assert found["mtu.guard"] == "pass"
 
 
 @pytest.fixture(scope="module")
-def large(site):
-    """Both nodes as the role leaves them when nothing goes wrong."""
-    rack = site(jumbo_mtu_confirm_seconds=900)
-    document = rack.document("provision", "--waves", "100%", *SLOW, timeout=WAIT)
-    assert document["failed"] == {}
-    return rack
+def large(vm_rack):
+    """Both nodes as the role leaves them when nothing goes wrong; new ones afterwards."""
+    with vm_rack.declaring("jumbo_mtu", jumbo_mtu_confirm_seconds=900):
+        document = vm_rack.patient("provision", "--waves", "100%")
+        assert document["failed"] == {}
+        yield vm_rack
+    vm_rack.reset(*vm_rack.nodes)
 
 
 def test_a_change_that_was_confirmed_stays(large):
@@ -101,7 +82,7 @@ def test_a_change_that_was_confirmed_stays(large):
 
 def full_paths(rack):
     """What became of every path's largest packets, by source and target."""
-    document = rack.document("path-mtu", *SLOW, timeout=WAIT)
+    document = rack.patient("path-mtu")
     assert document["untested"] == {}
     return {
         (one["source"], one["target"]): one["passed"]
@@ -128,7 +109,7 @@ def test_after_a_reboot_it_is_there_by_itself(large):
     while live_mtu(node) != "9000":
         assert time.monotonic() < deadline
         time.sleep(2)
-    [host] = large.document("drift", "--limit", node.name, *SLOW, timeout=WAIT)["hosts"]
+    [host] = large.patient("drift", "--limit", node.name)["hosts"]
     found = {one["check"]: one["outcome"] for one in host["verdicts"]}
     for check in ("mtu.live", "mtu.files", "mtu.persistent"):
         assert found[check] == "pass", check
