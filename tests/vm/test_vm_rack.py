@@ -1,10 +1,11 @@
-"""What only virtual machines have: power, cables, kernels and reboots of their own."""
+"""What only virtual machines have: power, cables, kernels of their own.
+
+Reboots that go wrong, and other kernels, are in test_kernel_and_reboot.py.
+"""
 
 from __future__ import annotations
 
 import pytest
-
-from hfprov.lab.vm_node import find_entry
 
 JUMBO = "8972"  # a payload that makes a packet of 9000
 
@@ -94,44 +95,6 @@ def test_a_power_cut_and_a_start_from_the_disk(node):
     assert node.run(["cat", "/var/tmp/kept"]) == "kept\n"
     assert node.run(["systemctl", "is-system-running"]).strip() == "running"
     assert node.run(["hostname"]).strip() == node.name
-
-
-def test_a_node_that_does_not_come_back_after_a_reboot(node):
-    node.stay_off_at_next_reboot()
-    node.ssh(["systemctl", "reboot"])
-    node.wait_until_off()
-    node.power_on()
-    node.wait_for_ssh()
-
-
-def test_a_held_shutdown_still_answers_with_the_old_boot_id(node):
-    before = node.boot_id()
-    node.hold_shutdown(90)
-    node.ssh(["systemctl", "--no-block", "reboot"])
-    assert node.run(["systemctl", "is-system-running"], codes=(1,)).strip() == "stopping"
-    assert node.boot_id() == before
-    assert node.wait_for_boot(before) != before
-
-
-def test_a_newer_kernel_is_installed_booted_and_left_again(node):
-    """Backports are there only when asked for, as on real nodes."""
-    stable, before = node.kernel_release(), node.boot_id()
-    policy = node.run(["apt-cache", "policy", "linux-image-amd64"])
-    assert "Candidate: 6.1." in policy
-    assert "6.12." in policy
-    node.run(
-        ["apt-get", "-q", "-y", "-t", "bookworm-backports", "install", "linux-image-amd64"],
-        timeout=1800,
-    )
-    assert node.kernel_release() == stable
-    node.ssh(["systemctl", "reboot"])
-    after = node.wait_for_boot(before)
-    assert node.kernel_release().startswith("6.12.")
-    # Once only: the boot after the next is the newest kernel's again.
-    assert find_entry(node.run(["cat", "/boot/grub/grub.cfg"]), stable) == node.boot_next(stable)
-    node.ssh(["systemctl", "reboot"])
-    node.wait_for_boot(after)
-    assert node.kernel_release() == stable
 
 
 def test_a_reset_node_is_as_new(vm_rack):
