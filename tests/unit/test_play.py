@@ -1,5 +1,6 @@
 """ansible-runner, held to what it was asked: cases that its own status calls successful."""
 
+import contextlib
 import sys
 import threading
 import time
@@ -122,10 +123,23 @@ def test_a_task_that_hangs_is_named_with_its_host(rack):
     assert outcome.hosts == {"a": HostResult.INTERRUPTED}
 
 
+def stop_when_at_work(stop, command_line):
+    """Set the event once as many processes as there are hosts run a command."""
+    for _ in range(1200):
+        found = 0
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                found += path.read_bytes().startswith(command_line.encode())
+        if found >= len(HOSTS):
+            break
+        time.sleep(0.1)
+    stop.set()
+
+
 def test_a_cancelled_run_leaves_its_hosts_in_an_unknown_state(rack):
-    tasks = "  tasks:\n    - name: Long work\n      ansible.builtin.command: sleep 60\n"
+    tasks = "  tasks:\n    - name: Long work\n      ansible.builtin.command: sleep 60.25\n"
     stop = threading.Event()
-    threading.Timer(4, stop.set).start()
+    threading.Thread(target=stop_when_at_work, args=(stop, "sleep\x0060.25"), daemon=True).start()
     outcome, _ = run(request_for(rack, tasks), cancelled=stop)
     assert outcome.status is PlayStatus.CANCELLED
     assert outcome.hosts == dict.fromkeys(HOSTS, HostResult.INTERRUPTED)
