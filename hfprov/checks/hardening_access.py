@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Facts, check, require
+from hfprov.checks.unit_overrides import DROP_INS, judge_overrides
 from hfprov.checks.written_file import judge_written_file
 from hfprov.evidence.nftables import (
     AT_BOOT,
@@ -202,7 +203,7 @@ def firewall_live(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
 
 @check(
     "hardening.firewall.file",
-    reads=[AT_BOOT],
+    reads=[AT_BOOT, DROP_INS],
     role=ROLE,
     impact=Impact.RESTART,
     judges=FIREWALL_OPTIONS,
@@ -235,6 +236,7 @@ def firewall_file(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     ):
         observed = property_of(found.unit, key)
         yield compared(f"{UNIT} {key}", observed=observed, expected=expected, reason=reason)
+    yield from judge_overrides(facts.get(DROP_INS), UNIT)
 
 
 @check(

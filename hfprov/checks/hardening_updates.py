@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Facts, check
+from hfprov.checks.unit_overrides import DROP_INS, judge_overrides
 from hfprov.checks.written_file import judge_written_file
 from hfprov.evidence.audit import AUDIT, LOADED_RULES, is_blanket, parse_rules
 from hfprov.evidence.automatic_updates import TIMER_UNITS, TIMERS, UPDATES
@@ -111,7 +112,7 @@ def updates_effective(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
 
 @check(
     "hardening.updates.timers",
-    reads=[UPDATES, TIMER_UNITS],
+    reads=[UPDATES, TIMER_UNITS, DROP_INS],
     role=ROLE,
     impact=Impact.NONE,
     judges=["hardening_security_updates"],
@@ -130,6 +131,8 @@ def updates_timers(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         reason = "The timer does not start updates, or not after a reboot."
         expected = "active, enabled"
         yield compared(name, observed=", ".join(states), expected=expected, reason=reason)
+        service = name.replace(".timer", ".service")
+        yield from judge_overrides(facts.get(DROP_INS), name, service)
 
 
 @check(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from hfprov.baseline import Baseline
 from hfprov.checks.mtu import VARIABLES, data_interfaces
 from hfprov.checks.registry import Facts, check
+from hfprov.checks.unit_overrides import DROP_INS, judge_overrides
 from hfprov.checks.written_file import judge_written_file
 from hfprov.evidence import netplan
 from hfprov.evidence.ifupdown import IFUPDOWN, Option
@@ -19,7 +20,7 @@ from hfprov.evidence.network_profiles import (
     PROFILES,
     definitions_of,
 )
-from hfprov.evidence.networkd import APPLIED, NETWORKS, size
+from hfprov.evidence.networkd import APPLIED, NETWORKS, SHUT_FOLDERS, Network, size
 from hfprov.evidence.systemd import Properties, parse_settings, property_of
 from hfprov.verdict import Finding, Impact, failed, passed, unknown
 
@@ -32,6 +33,8 @@ _UNIT_OF = {
     NM: "NetworkManager.service",
 }
 NETPLAN_MODE = 0o600
+_YES = ("1", "yes", "y", "true", "t", "on")
+"""What systemd takes for true, systemd.syntax(7)."""
 _SOURCES = (LINKS, APPLIED, NETWORKS, IFUPDOWN, NETWORK_MANAGER, NETPLAN_FILES, PROFILES)
 
 
@@ -122,7 +125,7 @@ def _ifupdown_options(facts: Facts, name: str) -> Iterator[Option]:
 
 @check(
     "mtu.rivals",
-    reads=[*_SOURCES, NETWORK_UNITS],
+    reads=[*_SOURCES, NETWORK_UNITS, DROP_INS],
     role="jumbo_mtu",
     impact=Impact.MANUAL,
     judges=["jumbo_mtu_interfaces"],
@@ -150,6 +153,8 @@ def _rivals(facts: Facts, link: Interface, baseline: Baseline) -> Iterator[Findi
         if problem := _not_started(facts.get(NETWORK_UNITS), _starter(facts, link, stack)):
             reason = "What configures the interface is not started at boot."
             yield failed(name, observed=problem, expected="enabled", reason=reason)
+        unit = _UNIT_OF.get(_starter(facts, link, stack), "")
+        yield from judge_overrides(facts.get(DROP_INS), *([unit] if unit else []))
     if NETWORKD in stacks:
         yield from _networkd_rivals(facts, link, int(baseline["jumbo_mtu_bytes"]))
     profile = facts.get(PROFILES).get(name)
@@ -192,11 +197,24 @@ def _networkd_rivals(facts: Facts, link: Interface, wanted: int) -> Iterator[Fin
         elif answer is None:
             reason = f"It cannot be told whether '{network.path}' takes '{link.name}'."
             yield unknown(network.path, reason=reason, expected=applied)
+    if reason := _left_alone(used, link):
+        yield failed(link.name, observed=used.path, expected="takes the interface", reason=reason)
     setting = used.mtu
     if setting and setting.path != _drop_in_of(applied) and size(setting.value) != wanted:
         reason = "This setting wins over the role's."
         expected = f"MTUBytes={wanted}"
         yield failed(setting.where, observed=setting.statement, expected=expected, reason=reason)
+
+
+def _left_alone(used: Network, link: Interface) -> str:
+    """Why the file in use will not configure the interface at the next boot; "" where it will."""
+    if used.matches(link) is False:
+        return "With its drop-ins the file in use no longer matches it at the next boot."
+    for key, bad in (("Unmanaged", _YES), ("ActivationPolicy", ("down", "always-down"))):
+        last = used.values("Link", key)[-1:]
+        if last and last[0].value.lower() in bad:
+            return f"'{last[0].where}' has networkd leave it alone, or down, at the next boot."
+    return ""
 
 
 def _not_started(units: Mapping[str, Properties], stack: str) -> str:
@@ -215,7 +233,7 @@ def _statements(text: str) -> list[str]:
 
 @check(
     "mtu.files",
-    reads=[*_SOURCES, NETPLAN_OURS],
+    reads=[*_SOURCES, NETPLAN_OURS, SHUT_FOLDERS],
     role="jumbo_mtu",
     impact=Impact.NONE,
     judges=VARIABLES,
@@ -238,6 +256,10 @@ def files(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
                 wanted=[f"[Link] MTUBytes={baseline['jumbo_mtu_bytes']}"],
                 statements=_statements,
             )
+            folder = path.rpartition("/")[0]
+            if folder in facts.get(SHUT_FOLDERS):
+                reason = "networkd, which is not root, cannot read it. Set its mode by hand."
+                yield failed(folder, observed="closed", expected="mode 0755", reason=reason)
         if facts.get(IFUPDOWN).of(name):
             yield from _ifupdown_files(facts)
     for path in sorted(results):

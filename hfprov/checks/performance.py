@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Facts, check
+from hfprov.checks.unit_overrides import DROP_INS, judge_overrides
 from hfprov.checks.written_file import judge_written_file
 from hfprov.evidence.cpu_power import (
     GOVERNORS,
@@ -150,7 +151,7 @@ def _setting_statements(text: str) -> list[str]:
 
 @check(
     "performance.unit",
-    reads=[UNIT_FILE, UNITS],
+    reads=[UNIT_FILE, UNITS, DROP_INS],
     role=ROLE,
     impact=Impact.DRAIN,
     judges=[variable for _, variable in KERNEL_FILES],
@@ -175,6 +176,8 @@ def unit(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     observed = property_of(facts.get(UNITS)[SYSCTL_UNIT], "LoadState")
     reason = "Files of sysctl.d are not applied at boot."
     yield compared(SYSCTL_UNIT, observed=observed, expected="loaded", reason=reason)
+    # Those of the role's own unit are rivals, whatever they say.
+    yield from judge_overrides(facts.get(DROP_INS), SYSCTL_UNIT)
 
 
 @check(

@@ -18,6 +18,7 @@ from hfprov.checks.time_declared import (
     servers,
     step,
 )
+from hfprov.checks.unit_overrides import DROP_INS, judge_overrides
 from hfprov.checks.written_file import judge_rights, judge_written_file
 from hfprov.evidence.chrony import (
     CONFIGURATION,
@@ -60,9 +61,9 @@ def _absent(reason: str, expected: str) -> Finding:
     return failed("", observed="absent", expected=expected, reason=reason)
 
 
-@check("time.daemon", reads=[TIME_UNITS], role="time_sync", impact=Impact.RESTART)
+@check("time.daemon", reads=[TIME_UNITS, DROP_INS], role="time_sync", impact=Impact.RESTART)
 def daemon(facts: Facts, _: Baseline) -> Iterator[Finding]:
-    """The daemon runs now and starts at boot, and systemd has read its unit."""
+    """The daemon runs now and starts at boot, as its package has it; systemd has read its unit."""
     unit = chrony_unit(facts.get(TIME_UNITS))
     if unit is None:
         yield _absent(NOT_INSTALLED, "installed, active, enabled")
@@ -75,6 +76,7 @@ def daemon(facts: Facts, _: Baseline) -> Iterator[Finding]:
     ):
         observed = property_of(unit, key)
         yield compared(f"{name} {key}", observed=observed, expected=expected, reason=reason)
+    yield from judge_overrides(facts.get(DROP_INS), name)
 
 
 @check("time.rivals", reads=[TIME_UNITS], role="time_sync", impact=Impact.NONE)

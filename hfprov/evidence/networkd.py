@@ -12,7 +12,7 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.ip_link import Interface
 from hfprov.evidence.systemd import PLACES, Setting, parse_settings
 from hfprov.evidence.text import clean, excerpt
-from hfprov.reading import Observation, Read, Result, Source, complete_text, glob
+from hfprov.reading import Observation, Read, Result, Source, complete_text, glob, listing
 
 LINKS_READ = glob("/run/systemd/netif/links/*", limit=16 * 1024)
 FILES = tuple(glob(f"{place}/network/*.network") for place in PLACES)
@@ -142,6 +142,20 @@ def _by_name(
 
 
 NETWORKS: Source[Networks] = Source("network files", lambda _: (*FILES, *DROP_INS), _parse_networks)
+
+_FOLDERS = listing("/etc/systemd/network/*.network.d")
+_READABLE = 0o005
+
+
+def _parse_folders(seen: Observation, _: Baseline) -> frozenset[str]:
+    found = (one for one in seen.each(_FOLDERS) if one.ok and one.type == "dir")
+    return frozenset(one.name for one in found if (one.mode or 0) & _READABLE != _READABLE)
+
+
+SHUT_FOLDERS: Source[frozenset[str]] = Source(
+    "folders that networkd cannot read", lambda _: (_FOLDERS,), _parse_folders
+)
+"""Folders of drop-ins that are not everybody's to read: networkd does not run as root."""
 
 _SIZE = re.compile(r"(\d+)\s*([KMG]?)")
 

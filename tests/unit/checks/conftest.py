@@ -11,6 +11,8 @@ import pytest
 
 from hfprov.baseline import Baseline, Value
 from hfprov.evidence.network_profiles import NETPLAN_FILES, NETPLAN_OURS, PROFILES
+from hfprov.evidence.networkd import SHUT_FOLDERS
+from hfprov.evidence.unit_overrides import DROP_INS
 from hfprov.judge import find_check, judge
 from hfprov.reading import Observation
 from hfprov.verdict import Finding, Outcome
@@ -42,6 +44,10 @@ NOT_THERE = [
     read.id for source in (NETPLAN_OURS, PROFILES) for read in source.reads(Baseline("node", ()))
 ]
 """The recorded nodes have neither netplan nor NetworkManager; a test adds what it is about."""
+NOTHING_MATCHES = [
+    read.id for source in (DROP_INS, SHUT_FOLDERS) for read in source.reads(Baseline("node", ()))
+]
+"""The recorded nodes have no drop-in that a test has not added."""
 UNITS_NOT_THERE = ("NetworkManager.service", "hfprov-mtu-guard.timer")
 NOT_FOUND = """Id={unit}
 Names={unit}
@@ -61,6 +67,8 @@ class Node:
             self.results.setdefault(name, [])
         for name in NOT_THERE:
             self.results.setdefault(name, [{"name": name, "status": "absent"}])
+        for name in NOTHING_MATCHES:
+            self.results.setdefault(name, [])
         shown = self.results["units of systemd"][0]
         for unit in UNITS_NOT_THERE:
             shown["text"] = NOT_FOUND.format(unit=unit) + shown["text"]

@@ -108,6 +108,31 @@ def test_later_drop_in_wins(networkd):
     assert networkd.bad("mtu.rivals") == {f"{path}:2": FAIL}
 
 
+@pytest.mark.parametrize(
+    ("text", "bad"),
+    [
+        ("[Link]\nUnmanaged=yes\n", True),
+        ("[Link]\nUnmanaged=no\n", False),
+        ("[Link]\nActivationPolicy=always-down\n", True),
+        ("[Link]\nActivationPolicy=up\n", False),
+        ("[Match]\nName=\nName=eth9\n", True),
+    ],
+)
+def test_drop_in_that_has_the_interface_left_alone(networkd, text, bad):
+    networkd.add(DROP_INS, "/etc/systemd/network/20-eth1.network.d/95-site.conf", text)
+    assert networkd.bad("mtu.rivals") == ({"eth1": FAIL} if bad else {})
+
+
+def test_folder_that_networkd_cannot_read(networkd):
+    """As a umask of 077 leaves it: the drop-in is right, and does nothing."""
+    folder = OURS.rpartition("/")[0]
+    listed = {"name": folder, "status": "ok", "type": "dir", "uid": 0, "gid": 0}
+    networkd.results["list /etc/systemd/network/*.network.d"] = [listed | {"mode": 0o755}]
+    assert networkd.bad("mtu.files") == {}
+    networkd.results["list /etc/systemd/network/*.network.d"] = [listed | {"mode": 0o700}]
+    assert networkd.bad("mtu.files") == {folder: FAIL}
+
+
 def test_drop_in_of_an_interface_that_is_not_declared_is_left_over(networkd):
     path = "/etc/systemd/network/10-eth0.network.d/90-hfprov-mtu.conf"
     networkd.add(DROP_INS, path, "[Link]\nMTUBytes=9000\n")

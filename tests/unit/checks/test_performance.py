@@ -135,6 +135,8 @@ class Node:
                 "DropInPaths": "",
             } | self.units.get(name, {})
             blocks.append("\n".join(f"{key}={value}" for key, value in found.items()))
+        for read in performance.DROP_INS.reads(baseline):
+            self.results.setdefault(read.id, [])
         (show,) = performance.UNITS.reads(baseline)
         self.results.setdefault(show.id, [one("\n\n".join(blocks) + "\n", code=0)])
         return Observation.from_json({"results": self.results})

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from hfprov.baseline import Baseline, Value
+from hfprov.evidence.unit_overrides import DROP_INS
 from hfprov.judge import find_check, judge
 from hfprov.reading import Observation
 from hfprov.verdict import Finding, Outcome
@@ -53,6 +54,8 @@ class Recorded:
 
     def __init__(self, results: dict[str, Any]) -> None:
         self.results = copy.deepcopy(results)
+        for read in DROP_INS.reads(Baseline("node", ())):
+            self.results.setdefault(read.id, [])
         self.values = declared()
 
     def read(self, words: str) -> str:

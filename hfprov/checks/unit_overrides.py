@@ -1,0 +1,29 @@
+"""Judge whether drop-ins keep a unit from starting, or have it do something else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hfprov.evidence.unit_overrides import DROP_INS, Settings, deciding
+from hfprov.verdict import Finding, failed
+
+__all__ = ["DROP_INS", "judge_overrides"]
+
+
+def judge_overrides(found: Settings, *units: str) -> Iterator[Finding]:
+    """A finding for each setting that decides of one of these units; no finding when there is none.
+
+    The role's own drop-ins set nothing of the kind.
+    """
+    for unit in units:
+        for one in deciding(found, unit):
+            reason = (
+                f"This drop-in decides whether or how '{unit}' starts. No role takes it away: "
+                "a person has to."
+            )
+            yield failed(
+                f"{unit} {one.where}",
+                observed=one.statement,
+                expected="no such drop-in",
+                reason=reason,
+            )
