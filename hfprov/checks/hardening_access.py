@@ -22,9 +22,19 @@ from hfprov.evidence.nftables import (
     UNIT_FILE,
     parse_rules,
 )
-from hfprov.evidence.sshd import EFFECTIVE, FILES, SSHD_PID, WRITTEN, parse_keywords
+from hfprov.evidence.sshd import (
+    EFFECTIVE,
+    FILES,
+    OVERRIDING,
+    READ_PATTERNS,
+    SSHD_PID,
+    WRITTEN,
+    SshdFiles,
+    parse_keywords,
+)
 from hfprov.evidence.systemd import parse_settings, property_of
-from hfprov.verdict import Finding, Impact, compared, failed, passed
+from hfprov.evidence.text import excerpt
+from hfprov.verdict import Finding, Impact, compared, failed, passed, unknown
 
 ROLE = "hardening"
 SSH_PATH = "/etc/ssh/sshd_config.d/00-hfprov.conf"
@@ -104,14 +114,32 @@ def ssh_effective(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
             yield failed(name, observed=observed, expected=expected, reason=reason)
 
 
+_COMMAND_LINE = "What is on sshd's command line wins over all its files."
+
+
+def _includes_unread(found: SshdFiles) -> Iterator[Finding]:
+    """Files that sshd reads and this check does not: what they say for some logins is not known."""
+    for one in found.keywords:
+        for pattern in one.value.split() if one.name == "include" else []:
+            if pattern not in READ_PATTERNS:
+                reason = f"'{one.where}' includes '{excerpt(pattern)}', which is not read here."
+                yield unknown(one.where, reason=reason, expected="no file but those in /etc/ssh")
+
+
 def _comes_first(path: str) -> bool:
     folder, name = SSH_PATH.rsplit("/", 1)
     return path.startswith(f"{folder}/") and path.rpartition("/")[2] < name
 
 
-@check("hardening.ssh.rivals", reads=[FILES], role=ROLE, impact=Impact.MANUAL, judges=SSH)
+@check(
+    "hardening.ssh.rivals",
+    reads=[FILES, OVERRIDING, DROP_INS],
+    role=ROLE,
+    impact=Impact.MANUAL,
+    judges=SSH,
+)
 def ssh_rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
-    """No file that comes first, and no Match block, says otherwise for some logins."""
+    """No file that comes first, no Match block and no option of sshd's start says otherwise."""
     found, wanted = facts.get(FILES), wanted_keywords(baseline)
     require(found.results, "No file of sshd was found: is it installed?")
     strays = [
@@ -128,7 +156,16 @@ def ssh_rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         )
         expected = f"{one.name} {wanted[one.name]}"
         yield failed(one.where, observed=one.statement, expected=expected, reason=reason)
-    if not strays:
+    others = [
+        *_includes_unread(found),
+        *(
+            failed(place, observed=options, expected="no option that wins", reason=_COMMAND_LINE)
+            for place, options in sorted(facts.get(OVERRIDING).items())
+        ),
+        *judge_overrides(facts.get(DROP_INS), "ssh.service", "sshd.service"),
+    ]
+    yield from others
+    if not strays and not others:
         yield passed(observed="none", expected="nothing that wins over the role's file")
 
 

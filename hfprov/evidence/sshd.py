@@ -12,12 +12,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from hfprov.baseline import Baseline
-from hfprov.errors import NotUnderstoodError
+from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence.system import COMMAND_LINES
 from hfprov.evidence.text import clean, excerpt, number
 from hfprov.reading import Observation, Result, Source, command, complete_text, file, glob
 
 MAIN = file("/etc/ssh/sshd_config")
 DROP_INS = glob("/etc/ssh/sshd_config.d/*.conf")
+READ_PATTERNS = ("/etc/ssh/sshd_config.d/*.conf", "sshd_config.d/*.conf")
+"""What Include names where it names the drop-ins; a relative one is below /etc/ssh."""
 _EFFECTIVE = command(
     "/usr/sbin/sshd", "-T", "-C", "user=root,host=localhost,addr=127.0.0.1,laddr=127.0.0.1,lport=22"
 )
@@ -106,6 +109,49 @@ EFFECTIVE: Source[Mapping[str, str]] = Source(
     lambda _: (_EFFECTIVE,),
     lambda seen, _: parse_effective(seen.text(_EFFECTIVE)),
 )
+
+
+_DEFAULTS = (file("/etc/default/ssh"), file("/etc/sysconfig/sshd"))
+_ASSIGNED = re.compile(r"^[ \t]*(?:SSHD_OPTS|OPTIONS)=(.*)$", re.MULTILINE)
+_LISTENER = re.compile(r"sshd: (.+?) \[listener\]")
+"""sshd shows how it was started in the title of the process that listens."""
+
+
+def overriding(command_line: str) -> str:
+    """Options of sshd that win over all its files: of ``-o``, and another file by ``-f``."""
+    words = command_line.replace('"', " ").replace("'", " ").split()
+    found = []
+    for index, word in enumerate(words):
+        following = words[index + 1] if index + 1 < len(words) else ""
+        if word.startswith("-o") or (
+            word.startswith("-f") and (word[2:] or following) != MAIN.request["path"]
+        ):
+            found.append(word if word[2:] else f"{word} {following}")
+    return " ".join(found)
+
+
+def _parse_command_lines(seen: Observation, _: Baseline) -> Mapping[str, str]:
+    listed = [result for result in seen.each(COMMAND_LINES) if result.ok]
+    if not listed:
+        raise NoEvidenceError("The node's processes could not be listed.")
+    places = {}
+    for result in listed:
+        if result.text.startswith("sshd: /"):  # those of sessions name a user there
+            match = _LISTENER.match(clean(complete_text(COMMAND_LINES, result).replace("\0", " ")))
+            places[f"process {result.name.split('/')[2]}"] = match[1] if match else ""
+    for read in _DEFAULTS:
+        if seen.exists(read):
+            values = _ASSIGNED.findall(clean(complete_text(read, seen.one(read))))
+            places[str(read.request["path"])] = values[-1] if values else ""
+    return {place: options for place, line in places.items() if (options := overriding(line))}
+
+
+OVERRIDING: Source[Mapping[str, str]] = Source(
+    "options on sshd's command line",
+    lambda _: (COMMAND_LINES, *_DEFAULTS),
+    _parse_command_lines,
+)
+"""By where they are: a process that listens, or the file that the next start takes them from."""
 
 
 def _times(text: str) -> Iterator[tuple[str, float]]:

@@ -56,6 +56,11 @@ class Recorded:
         self.results = copy.deepcopy(results)
         for read in DROP_INS.reads(Baseline("node", ())):
             self.results.setdefault(read.id, [])
+        title = "sshd: /usr/sbin/sshd -D [listener] 0 of 10-100 startups\0\0"
+        listener = {"name": "/proc/77/cmdline", "status": "ok", "text": title}
+        self.results.setdefault("glob /proc/[0-9]*/cmdline", [listener])
+        for path in ("/etc/default/ssh", "/etc/sysconfig/sshd"):
+            self.results.setdefault(f"file {path}", [{"name": path, "status": "absent"}])
         self.values = declared()
 
     def read(self, words: str) -> str:

@@ -90,6 +90,41 @@ def test_other_files_of_sshd(node, name, text, good):
     assert all(subject.startswith(f"{path}:") for subject in found)
 
 
+LISTENER = "sshd: /usr/sbin/sshd -D {} [listener] 0 of 10-100 startups\0"
+
+
+@pytest.mark.parametrize(
+    ("options", "good"),
+    [
+        ("-e -p 2222", True),
+        ("-f /etc/ssh/sshd_config", True),
+        ("-o PasswordAuthentication=yes", False),
+        ("-oPermitRootLogin=yes", False),
+        ("-f /srv/sshd_config", False),
+    ],
+)
+def test_options_that_sshd_is_started_with(node, options, good):
+    """They win over all files, and 'sshd -T' does not know of them."""
+    node.put("glob /proc/[0-9]*/cmdline", text=LISTENER.format(options))
+    assert node.outcomes("hardening.ssh.rivals") == ({} if good else {"process 77": FAIL})
+    node.put("glob /proc/[0-9]*/cmdline", text=LISTENER.format(""))
+    node.put("file /etc/default/ssh", status="ok", text=f"# x\nSSHD_OPTS='{options}'\n")
+    assert node.outcomes("hardening.ssh.rivals") == ({} if good else {"/etc/default/ssh": FAIL})
+
+
+def test_drop_in_that_starts_sshd_otherwise(node):
+    path = "/etc/systemd/system/ssh.service.d/zz.conf"
+    text = "[Service]\nExecStart=\nExecStart=/usr/sbin/sshd -D -f /srv/x\n"
+    node.add("glob /etc/systemd/system/*.service.d/*.conf", path, text)
+    assert node.outcomes("hardening.ssh.rivals") == {f"ssh.service {path}:3": FAIL}
+
+
+def test_file_that_is_included_from_elsewhere_is_not_known(node):
+    node.add(DROP_INS, "/etc/ssh/sshd_config.d/50-x.conf", "Include /srv/site/*.conf\n")
+    path = "/etc/ssh/sshd_config.d/50-x.conf:1"
+    assert node.outcomes("hardening.ssh.rivals") == {path: UNKNOWN}
+
+
 def test_keyword_of_the_main_file_after_the_include_does_no_harm(node):
     node.replace(MAIN, "X11Forwarding yes", "X11Forwarding yes\nPermitRootLogin yes")
     assert node.outcomes("hardening.ssh.rivals") == {}
