@@ -23,7 +23,7 @@ HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 MENU = "/boot/grub/grub.cfg"
 DEADLINE = ("--deadline", "900")
 WAIT = 3000
-ANSWERING, STOPPING = 45, 60  # seconds of a shutdown
+ANSWERING, STOPPING = 30, 45  # seconds of a shutdown
 DELAY = f"""
 mkdir -p /run/systemd/logind.conf.d
 printf '[Login]\\nInhibitDelayMaxSec={ANSWERING}\\n' > /run/systemd/logind.conf.d/hfprov-test.conf
