@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Facts, check
 from hfprov.checks.unit_overrides import DROP_INS, judge_overrides
 from hfprov.checks.written_file import judge_written_file
 from hfprov.evidence.audit import AUDIT, LOADED_RULES, is_blanket, parse_rules
-from hfprov.evidence.automatic_updates import TIMER_UNITS, TIMERS, UPDATES
+from hfprov.evidence.automatic_updates import TIMER_UNITS, TIMERS, UPDATES, service_of
 from hfprov.evidence.system import MACHINE, Machine
 from hfprov.evidence.systemd import property_of
 from hfprov.evidence.text import clean
@@ -80,6 +80,18 @@ def updates_file(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     yield judge_written_file(found.path, found.file, wanted=wanted, statements=_statements)
 
 
+def _updates_can_come(apt: Mapping[str, tuple[str, ...]]) -> Iterator[Finding]:
+    """Nothing switches off all that apt does by itself, and packages may come from somewhere."""
+    observed = apt.get("APT::Periodic::Enable", ("1",))[-1]
+    reason = "apt does nothing by itself, whatever the other settings say."
+    yield compared("APT::Periodic::Enable", observed=observed, expected="1", reason=reason)
+    lists = ("Origins-Pattern", "Allowed-Origins")
+    origins = [one for name in lists for one in apt.get(f"Unattended-Upgrade::{name}::", ())]
+    observed = "some" if origins else "none"
+    reason = "No origin is allowed, so that no update is ever installed."
+    yield compared("allowed origins", observed=observed, expected="some", reason=reason)
+
+
 @check(
     "hardening.updates.effective", reads=[UPDATES], role=ROLE, impact=Impact.MANUAL, judges=OPTIONS
 )
@@ -99,6 +111,8 @@ def updates_effective(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         observed = found.apt.get(name, ("not set",))[-1]
         reason = "What apt resolves its files to is not what is declared: which one comes later?"
         yield compared(name, observed=observed, expected=expected, reason=reason)
+    if baseline["hardening_security_updates"]:
+        yield from _updates_can_come(found.apt)
     listed = found.apt.get("Unattended-Upgrade::Package-Blacklist::", ())
     missing = [name for name in _excluded(baseline) if f"^{name}" not in listed]
     subject, expected = "Unattended-Upgrade::Package-Blacklist", "every declared name"
@@ -131,7 +145,10 @@ def updates_timers(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         reason = "The timer does not start updates, or not after a reboot."
         expected = "active, enabled"
         yield compared(name, observed=", ".join(states), expected=expected, reason=reason)
-        service = name.replace(".timer", ".service")
+        service = service_of(name)
+        observed = property_of(units[service], "LoadState")
+        reason = "What the timer starts is masked, or not there."
+        yield compared(service, observed=observed, expected="loaded", reason=reason)
         yield from judge_overrides(facts.get(DROP_INS), name, service)
 
 

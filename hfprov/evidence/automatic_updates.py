@@ -12,7 +12,7 @@ from hfprov.evidence import systemd
 from hfprov.evidence.systemd import Properties, property_of
 from hfprov.evidence.systemd_units import together
 from hfprov.evidence.text import clean, excerpt
-from hfprov.reading import Observation, Result, Source, command, file
+from hfprov.reading import Observation, Read, Result, Source, command, file
 
 APT_FILE = file("/etc/apt/apt.conf.d/90hfprov-updates")
 DNF_FILE = file("/etc/dnf/automatic.conf")
@@ -21,6 +21,13 @@ TIMERS = {
     DNF_FILE.request["path"]: ("dnf-automatic.timer",),
 }
 """The timers that start the updates, by the role's file."""
+
+
+def service_of(timer: str) -> str:
+    """What a timer starts."""
+    return timer.replace(".timer", ".service")
+
+
 PROGRAM = {
     APT_FILE.request["path"]: file("/usr/bin/unattended-upgrade", limit=0),
     DNF_FILE.request["path"]: file("/usr/bin/dnf-automatic", limit=0),
@@ -49,7 +56,16 @@ class Updates:
     apt: Mapping[str, tuple[str, ...]] | None
     """What apt resolves its files to; None on a node without apt."""
     is_installed: bool
-    """Whether the program that installs the updates is there."""
+    """Whether the program that installs the updates is there and can be run."""
+
+
+def _can_run(seen: Observation, read: Read) -> bool:
+    """Whether a program is there, may be run, and is not empty."""
+    if not seen.exists(read):
+        return False
+    result = seen.one(read)
+    # Nothing of it was asked for: one with anything in it is cut off.
+    return bool((result.mode or 0) & 0o111) and result.truncated
 
 
 def _parse_updates(seen: Observation, _: Baseline) -> Updates:
@@ -60,7 +76,7 @@ def _parse_updates(seen: Observation, _: Baseline) -> Updates:
         path,
         seen.one(read),
         parse_dump(seen.text(_DUMP)) if has_apt else None,
-        seen.exists(PROGRAM[path]),
+        _can_run(seen, PROGRAM[path]),
     )
 
 
@@ -72,9 +88,10 @@ _TIMER_READ = together(
     command(
         "systemctl",
         "show",
-        "--property=Id,ActiveState,UnitFileState",
+        "--property=Id,LoadState,ActiveState,UnitFileState",
         "--",
         *(name for names in TIMERS.values() for name in names),
+        *(service_of(name) for names in TIMERS.values() for name in names),
     )
 )
 TIMER_UNITS: Source[Mapping[str, Properties]] = Source(

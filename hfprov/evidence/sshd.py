@@ -111,7 +111,7 @@ EFFECTIVE: Source[Mapping[str, str]] = Source(
 )
 
 
-_DEFAULTS = (file("/etc/default/ssh"), file("/etc/sysconfig/sshd"))
+_DEFAULTS = (glob("/etc/default/ssh"), glob("/etc/sysconfig/sshd"))
 _ASSIGNED = re.compile(r"^[ \t]*(?:SSHD_OPTS|OPTIONS)=(.*)$", re.MULTILINE)
 _LISTENER = re.compile(r"sshd: (.+?) \[listener\]")
 """sshd shows how it was started in the title of the process that listens."""
@@ -140,9 +140,9 @@ def _parse_command_lines(seen: Observation, _: Baseline) -> Mapping[str, str]:
             match = _LISTENER.match(clean(complete_text(COMMAND_LINES, result).replace("\0", " ")))
             places[f"process {result.name.split('/')[2]}"] = match[1] if match else ""
     for read in _DEFAULTS:
-        if seen.exists(read):
-            values = _ASSIGNED.findall(clean(complete_text(read, seen.one(read))))
-            places[str(read.request["path"])] = values[-1] if values else ""
+        for result in seen.each(read):
+            values = _ASSIGNED.findall(clean(complete_text(read, result)))
+            places[result.name] = values[-1] if values else ""
     return {place: options for place, line in places.items() if (options := overriding(line))}
 
 

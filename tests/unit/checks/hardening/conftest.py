@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from hfprov.baseline import Baseline, Value
+from hfprov.evidence.automatic_updates import TIMER_UNITS
 from hfprov.evidence.unit_overrides import DROP_INS
 from hfprov.judge import find_check, judge
 from hfprov.reading import Observation
@@ -49,6 +50,13 @@ def declared() -> dict[str, Any]:
     return values | DECLARED
 
 
+def with_services(text: str) -> str:
+    """The timers' properties, and those of what they start."""
+    names = ("apt-daily", "apt-daily-upgrade", "dnf-automatic")
+    blocks = (f"Id={name}.service\nLoadState=loaded\nActiveState=inactive" for name in names)
+    return "\n\n".join((text.strip(), *blocks)) + "\n"
+
+
 class Recorded:
     """A node as it was observed, and as it is declared; both may be changed."""
 
@@ -56,11 +64,17 @@ class Recorded:
         self.results = copy.deepcopy(results)
         for read in DROP_INS.reads(Baseline("node", ())):
             self.results.setdefault(read.id, [])
+        (timers,) = TIMER_UNITS.reads(Baseline("node", ()))
+        before = [name for name in self.results if "-- apt-daily.timer" in name]
+        if before != [timers.id]:  # recorded before the services of the timers were asked for
+            (result,) = self.results.pop(before[0])
+            self.results[timers.id] = [result | {"text": with_services(result["text"])}]
         title = "sshd: /usr/sbin/sshd -D [listener] 0 of 10-100 startups\0\0"
         listener = {"name": "/proc/77/cmdline", "status": "ok", "text": title}
         self.results.setdefault("glob /proc/[0-9]*/cmdline", [listener])
-        for path in ("/etc/default/ssh", "/etc/sysconfig/sshd"):
-            self.results.setdefault(f"file {path}", [{"name": path, "status": "absent"}])
+        options = {"name": "/etc/default/ssh", "status": "ok", "text": "SSHD_OPTS=\n"}
+        self.results.setdefault("glob /etc/default/ssh", [options])
+        self.results.setdefault("glob /etc/sysconfig/sshd", [])
         self.values = declared()
 
     def read(self, words: str) -> str:

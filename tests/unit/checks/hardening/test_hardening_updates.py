@@ -20,7 +20,7 @@ CHECKS = (
 APT = "file /etc/apt/apt.conf.d/90hfprov-updates"
 DNF = "file /etc/dnf/automatic.conf"
 DUMP = "run apt-config dump"
-TIMERS = "run systemctl show --property=Id,ActiveState,UnitFileState -- apt-daily.timer"
+TIMERS = "run systemctl show --property=Id,LoadState,ActiveState,UnitFileState -- apt-daily.timer"
 RULES_D = "glob /etc/audit/rules.d/*.rules"
 RULES = "/etc/audit/rules.d/50-hfprov.rules"
 AUDITD = "run systemctl show --property=LoadState,ActiveState,UnitFileState auditd"
@@ -85,15 +85,42 @@ def test_program_that_is_missing(node):
     assert node.outcomes("hardening.updates.timers") == {"program": FAIL}
 
 
+@pytest.mark.parametrize("change", [{"mode": 0o644}, {"truncated": False}], ids=["mode", "empty"])
+def test_program_that_cannot_be_run(node, change):
+    node.put("file /usr/bin/unattended-upgrade", **change)
+    assert node.outcomes("hardening.updates.timers") == {"program": FAIL}
+
+
+def test_service_behind_a_timer_that_is_masked(node):
+    service = "Id=apt-daily-upgrade.service\nLoadState="
+    node.replace(TIMERS, f"{service}loaded", f"{service}masked")
+    found = node.outcomes("hardening.updates.timers")
+    assert found == {"apt-daily-upgrade.service": FAIL}
+
+
+def test_updates_that_are_switched_off_as_a_whole(node):
+    text = node.results[node.read(DUMP)][0]["text"]
+    node.put(DUMP, text=text + 'APT::Periodic::Enable "0";\n')
+    assert node.outcomes("hardening.updates.effective") == {"APT::Periodic::Enable": FAIL}
+    node.values["hardening_security_updates"] = False
+    assert "APT::Periodic::Enable" not in node.outcomes("hardening.updates.effective")
+
+
+def test_updates_that_may_come_from_nowhere(node):
+    lines = node.results[node.read(DUMP)][0]["text"].splitlines()
+    node.put(DUMP, text="\n".join(line for line in lines if "Origins-Pattern::" not in line))
+    assert node.outcomes("hardening.updates.effective") == {"allowed origins": FAIL}
+
+
 def with_dnf(node, text):
     node.put(DUMP, status="absent", text="")
     node.put(DNF, status="ok", text=text, mode=0o644, uid=0, gid=0, stderr="")
-    node.put("file /usr/bin/dnf-automatic", status="ok", stderr="")
+    node.put("file /usr/bin/dnf-automatic", status="ok", stderr="", mode=0o755, truncated=True)
     node.replace(TIMERS, "Id=dnf-automatic.timer\n", "Id=dnf-automatic.timer\n")
     text = node.results[node.read(TIMERS)][0]["text"]
     blocks = [
         "ActiveState=active\nUnitFileState=enabled\nId=dnf-automatic.timer"
-        if "dnf-automatic" in block
+        if "dnf-automatic.timer" in block
         else block
         for block in text.strip().split("\n\n")
     ]
