@@ -137,7 +137,7 @@ def updates_timers(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         yield not_applicable(NotApplicable.NOT_REQUESTED, "Automatic updates are not declared.")
         return
     found, units = facts.get(UPDATES), facts.get(TIMER_UNITS)
-    observed = "installed" if found.is_installed else "not installed"
+    observed = "installed" if found.is_installed else "not there, or cannot be run"
     reason = "Nothing installs security updates."
     yield compared("program", observed=observed, expected="installed", reason=reason)
     for name in TIMERS[found.path]:

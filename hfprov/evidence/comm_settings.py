@@ -54,19 +54,29 @@ PLACES = (
     *NCCL_FILES,
     UCX_DIRECTORY,
     "/etc/environment",
-    "/etc/environment.d",
+    "/etc/environment.d/*",
+    "/usr/lib/environment.d/*",
     "/etc/security/pam_env.conf",
     "/etc/profile",
-    "/etc/profile.d",
+    "/etc/profile.d/*",
+    "/etc/zsh",
     "/etc/bash.bashrc",
     "/etc/bashrc",
     "/etc/csh.login",
     "/etc/csh.cshrc",
     "/etc/default",
     "/etc/sysconfig",
+    "/etc/ssh/sshd_config",
+    "/etc/ssh/sshd_config.d",
     "/etc/systemd",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd",
+    "/usr/lib/systemd/system",
 )
-"""Files and trees from which a login, a service or a job takes its environment."""
+"""Files and trees from which a login, a service or a job takes its environment.
+
+Within a tree grep follows no link; with a star each file is named to it, links too.
+"""
 _IN_HOMES = (".nccl.conf", ".rccl.conf", "ucx.conf")
 _PATTERN = "(NCCL|RCCL|UCX)_[A-Z0-9_]+"
 # Patterns of home directories must be expanded on the node; hence a shell. grep ends with 1 when
@@ -114,6 +124,8 @@ _FORMS = (
     re.compile(rf"(?<![\w$])({_NAME})={_VALUE}"),
     # Tcl and csh: setenv NAME value; Lua: setenv("NAME", "value").
     re.compile(rf"""\b(?:setenv|pushenv)[\s(]+["']?({_NAME})["']?[\s,]+{_VALUE}"""),
+    # pam_env.conf(5): NAME DEFAULT=value OVERRIDE=value.
+    re.compile(rf"^({_NAME})\s+(?:.*\s)?(?:DEFAULT|OVERRIDE)={_VALUE}"),
     # Shell: ${{NAME:=value}} sets it, too.
     re.compile(rf"\$\{{({_NAME}):?={_VALUE}"),
 )

@@ -106,7 +106,7 @@ LISTENER = "sshd: /usr/sbin/sshd -D {} [listener] 0 of 10-100 startups\0"
 def test_options_that_sshd_is_started_with(node, options, good):
     """They win over all files, and 'sshd -T' does not know of them."""
     node.put("glob /proc/[0-9]*/cmdline", text=LISTENER.format(options))
-    assert node.outcomes("hardening.ssh.rivals") == ({} if good else {"process 77": FAIL})
+    assert node.outcomes("hardening.ssh.rivals") == ({} if good else {"running sshd": FAIL})
     node.put("glob /proc/[0-9]*/cmdline", text=LISTENER.format(""))
     node.put("glob /etc/default/ssh", text=f"# x\nSSHD_OPTS='{options}'\n")
     assert node.outcomes("hardening.ssh.rivals") == ({} if good else {"/etc/default/ssh": FAIL})
