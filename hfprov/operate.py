@@ -12,7 +12,7 @@ from hfprov.errors import ExitCode
 from hfprov.play_directory import Abandoned
 from hfprov.record.log import RunLog
 from hfprov.record.store import Record
-from hfprov.rollout import Budget, size_of, waves
+from hfprov.rollout import Budget, require_sizes, size_of
 from hfprov.sweep import Fleet, HostVerdicts, sweep
 from hfprov.verdict import Outcome
 
@@ -32,8 +32,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         # Now, and not after every host was observed.
-        waves((), self.sizes)
-        size_of(self.budget, 100)
+        require_sizes(self.sizes, self.budget)
 
 
 @dataclass(frozen=True, slots=True)

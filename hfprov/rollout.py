@@ -32,6 +32,12 @@ def size_of(text: str, total: int) -> int:
     return number * total // _ALL_PERCENT if match.group(2) else number
 
 
+def require_sizes(sizes: Sequence[str], budget: str) -> None:
+    """Raises UsageError for what is no size of a wave, or no number or share of hosts."""
+    waves((), sizes)
+    size_of(budget, 100)
+
+
 def waves(hosts: Sequence[str], sizes: Sequence[str] = DEFAULT_WAVES) -> list[tuple[str, ...]]:
     """Cut hosts into waves of these sizes, in order; the last size repeats until none are left.
 

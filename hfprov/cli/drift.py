@@ -69,17 +69,20 @@ def drift(
     deadline: DeadlineOption = 90.0,
 ) -> int:
     """Say what is different from the baseline on which host. Changes nothing without --repair."""
-    from hfprov import operate
-    from hfprov.report.textfile import require_writable
-    from hfprov.rollout import LEVELS
+    from hfprov.rollout import LEVELS, require_sizes
 
     if only not in LEVELS:
         raise UsageError(f"'{only}' is no kind of repair.", hint=f"One of: {', '.join(LEVELS)}.")
-    policy = operate.Policy(tuple(waves.split(",")), max_failures, allowed=only)
+    require_sizes(waves.split(","), max_failures)
     if textfile is not None:
+        from hfprov.report.textfile import require_writable
+
         require_writable(textfile)
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
+    from hfprov.operate import Policy
+
+    policy = Policy(tuple(waves.split(",")), max_failures, allowed=only)
     with open_record(db) as record:
         if plan:
             return _foresee(record, site, policy, as_json=as_json)

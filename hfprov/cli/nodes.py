@@ -89,11 +89,14 @@ def provision(
     deadline: DeadlineOption = 90.0,
 ) -> int:
     """Bring hosts to their baseline: observe, run the roles that are needed, observe again."""
+    from hfprov.rollout import require_sizes
+
+    require_sizes(waves.split(","), max_failures)
+    chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
+    site = open_site(chosen, at_once=at_once, deadline=deadline)
     from hfprov.operate import Policy
 
     policy = Policy(tuple(waves.split(",")), max_failures, everything=full)
-    chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
-    site = open_site(chosen, at_once=at_once, deadline=deadline)
     with open_record(db) as record:
         return converge_and_print("provision", record, site, policy, as_json=as_json)
 

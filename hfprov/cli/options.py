@@ -19,7 +19,6 @@ from hfprov.errors import NoHostsError, UsageError
 
 if TYPE_CHECKING:
     from hfprov.converge import Tools
-    from hfprov.inventory import Inventory
     from hfprov.record.store import Record
     from hfprov.sweep import Fleet
 
@@ -131,53 +130,53 @@ def wanted_hosts(inventory: list[Path] | None, limit: str | None) -> Callable[[s
     return lambda name: any(fnmatch.fnmatchcase(name, one) for one in patterns)
 
 
+def _load_the_rest() -> None:
+    """What a command that contacts nodes needs besides its inventory: most of all there is."""
+    import hfprov.operate
+    import hfprov.report.drift_text  # noqa: F401 - for whoever imports it next
+    from hfprov.checks.registry import all_checks
+
+    all_checks()
+
+
 def open_site(chosen: Selection, *, at_once: int = 64, deadline: float = 90.0) -> Site:
     """Read the inventory and resolve every baseline. Contacts nothing; raises on any problem."""
     from dataclasses import replace
+    from functools import partial
 
+    from hfprov.cli.declared import read, read_beside
+
+    reading = partial(read, chosen.inventory, chosen.limit, chosen.vault_password_files)
+    declared = read_beside(reading, _load_the_rest)
     from hfprov.certificate.waivers import NO_WAIVERS, load_waivers
     from hfprov.converge import Tools
-    from hfprov.inventory import load
-    from hfprov.resolve import resolve
     from hfprov.sweep import Fleet
 
-    inventory = load(
-        chosen.inventory, limit=chosen.limit, vault_password_files=chosen.vault_password_files
-    )
-    if not inventory.hosts:
+    if not declared.baselines:
         raise NoHostsError("The inventory has no hosts.", hint="Add hosts to it.")
-    for warning in inventory.warnings:
+    for warning in declared.warnings:
         typer.echo(f"warning: {warning}", err=True)
-    baselines = resolve(inventory)
-    connections = {host.name: host.connection for host in inventory.hosts}
+    connections = declared.connections
+    secrets = declared.secrets
     if chosen.become_password is not None:
         connections = {
             name: replace(one, become_password=chosen.become_password)
             for name, one in connections.items()
         }
+        secrets += (chosen.become_password,)
     waivers = load_waivers(chosen.waivers) if chosen.waivers else NO_WAIVERS
-    fleet = Fleet(baselines, connections, at_once=at_once, deadline=deadline, waivers=waivers)
+    fleet = Fleet(
+        declared.baselines, connections, at_once=at_once, deadline=deadline, waivers=waivers
+    )
     tools = Tools(
         inventory=chosen.inventory,
-        playbook=inventory.playbook,
+        playbook=declared.playbook,
         config=paths.ansible_config(),
         roles_path=paths.roles_dir(),
         vault_password_files=chosen.vault_password_files,
         become_password=chosen.become_password,
     )
-    return Site(fleet, tools, _secrets(fleet, inventory))
-
-
-def _secrets(fleet: Fleet, inventory: Inventory) -> tuple[str, ...]:
-    """Every secret of the inventory that must not reach the record."""
-    from hfprov.declare.secrets import encrypted_texts
-
-    found = set(encrypted_texts(inventory.engine))
-    for connection in fleet.connections.values():
-        found.update(one for one in (connection.password, connection.become_password) if one)
-    for baseline in fleet.baselines.values():
-        found.update(str(one.value) for one in baseline.values.values() if one.secret)
-    return tuple(found)
+    return Site(fleet, tools, secrets)
 
 
 def default_db() -> Path:

@@ -77,6 +77,7 @@ def with_connections(engine: Engine, matched: Sequence[Any]) -> tuple[Host, ...]
     problems: list[Problem] = []
     wanted = settings.variables()
     for one in matched:
+        host = str(native(one.name))
         variables = engine.variables(one)
         own: dict[str, Any] = {}
         for name in wanted & variables.keys():
@@ -85,15 +86,15 @@ def with_connections(engine: Engine, matched: Sequence[Any]) -> tuple[Host, ...]
                 rendered = engine.renderer.is_template(value)
                 own[name] = engine.renderer.render(value, variables) if rendered else value
             except TemplateProblem as problem:
-                at = problem.at or where(value) or one.name
+                at = problem.at or where(value) or host
                 problems.append(Problem(at, f"'{name}': {problem.reason}"))
         try:
-            connection = reader.read(one.name, own)
+            connection = reader.read(host, own)
         except ValueError as error:
-            problems.append(Problem(f"host '{one.name}'", f"{error}."))
+            problems.append(Problem(f"host '{host}'", f"{error}."))
             continue
-        groups = sorted(str(group.name) for group in one.get_groups() if group.name != "all")
-        hosts.append(Host(one.name, tuple(groups), connection))
+        groups = sorted(native(group.name) for group in one.get_groups() if group.name != "all")
+        hosts.append(Host(host, tuple(groups), connection))
     raise_if(problems)
     reader.raise_refusals()
     raise_if(_twins(hosts))

@@ -92,6 +92,7 @@ class Resolver:
             self._defaults.update(roles[name].defaults)
             self._constants.update(roles[name].constants)
         self._shapes: dict[Any, _Shape] = {}
+        self._values: dict[tuple[tuple[str, int], ...], Mapping[str, Value]] = {}
         self._by_identity: dict[tuple[str, int], tuple[Any, _Found | None]] = {}
         self._rendered_once: dict[Any, tuple[list[Any], _Found]] = {}
         self._validated: dict[tuple[str, str], tuple[Any, str]] = {}
@@ -121,7 +122,9 @@ class Resolver:
                 self._problems[key].append(name)
             elif one.value:
                 values[variable] = one.value
-        return Baseline(name, roles, values)
+        # What hosts have in common is judged once: let them have it, object for object.
+        same = tuple((variable, id(value)) for variable, value in values.items())
+        return Baseline(name, roles, self._values.setdefault(same, MappingProxyType(values)))
 
     def problems(self, playbook: Path) -> Iterator[Problem]:
         """Everything found wrong so far, each once, with how many hosts have it."""

@@ -1,0 +1,94 @@
+"""The inventory is read in another process: what arrives, and what happens when it does not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from hfprov.baseline import Baseline, Value
+from hfprov.cli.declared import Declared, read_beside
+from hfprov.errors import InventoryError
+
+VALUES = MappingProxyType({"node_sku": Value("none", "all.yml:1", secret=True)})
+HERE = os.getpid()
+
+
+def declared() -> Declared:
+    hosts = {name: Baseline(name, ("kernel",), VALUES) for name in ("b", "a")}
+    return Declared(hosts, {}, Path("site.yml"), (str(os.getpid()),), ("s3cret",))
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    """As in a process that has just started."""
+    monkeypatch.delitem(sys.modules, "ansible", raising=False)
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+
+
+def test_what_is_declared_arrives_whole_from_another_process():
+    loaded = []
+    found = read_beside(declared, lambda: loaded.append(os.getpid()))
+    assert found.warnings != (str(HERE),)
+    assert loaded == [HERE]
+    assert (found.playbook, found.secrets) == (Path("site.yml"), ("s3cret",))
+    assert [(name, one.host, one.roles) for name, one in found.baselines.items()] == [
+        ("b", "b", ("kernel",)),
+        ("a", "a", ("kernel",)),
+    ]
+    assert found.baselines["a"].values == VALUES
+
+
+def test_hosts_that_share_their_values_still_do():
+    found = read_beside(declared, lambda: None)
+    assert found.baselines["a"].values is found.baselines["b"].values
+
+
+def test_a_problem_is_raised_here_as_it_is():
+    def reading():
+        raise InventoryError("Two hosts are one.", hint="Remove one.")
+
+    with pytest.raises(InventoryError, match="Two hosts are one") as caught:
+        read_beside(reading, lambda: None)
+    assert caught.value.hint == "Remove one."
+
+
+def test_a_process_that_is_killed_leaves_the_work_to_this_one():
+    def reading():
+        if os.getpid() != HERE:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return declared()
+
+    assert read_beside(reading, lambda: None).warnings == (str(HERE),)
+
+
+def test_the_other_process_does_not_outlive_an_interrupted_one(tmp_path):
+    def reading():
+        (tmp_path / "pid").write_text(str(os.getpid()))
+        time.sleep(60)
+        return declared()
+
+    def interrupted():
+        while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        read_beside(reading, interrupted)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+@pytest.mark.parametrize("reason", ["threads", "ansible"])
+def test_without_need_there_is_no_other_process(monkeypatch, reason):
+    if reason == "threads":
+        monkeypatch.setattr(threading, "active_count", lambda: 2)
+    else:
+        monkeypatch.setitem(sys.modules, "ansible", object())
+    assert read_beside(declared, pytest.fail).warnings == (str(HERE),)
