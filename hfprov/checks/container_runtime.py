@@ -18,8 +18,10 @@ from hfprov.checks.container_settings import (
 )
 from hfprov.checks.container_vendor import VENDOR, vendor_for
 from hfprov.checks.registry import Facts, check, require
+from hfprov.checks.unit_overrides import DROP_INS, judge_overrides
 from hfprov.checks.written_file import judge_rights
 from hfprov.evidence.container_engine import (
+    BELOW_DOCKER,
     DAEMON_PATH,
     DUMP,
     ENGINE,
@@ -59,7 +61,7 @@ def undeclared() -> Finding:
 
 @check(
     "container_runtime.installed",
-    reads=[VERSIONS, SERVICE],
+    reads=[VERSIONS, SERVICE, DROP_INS],
     role=ROLE,
     impact=Impact.RESTART,
     judges=[ENGINE, "container_runtime_packages"],
@@ -75,12 +77,18 @@ def installed(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         else:
             yield failed(name, observed="does not run", expected="runs", reason=reason)
     for name, unit in facts.get(SERVICE).items():
+        state = unit.get("ActiveState", "")
+        if name == BELOW_DOCKER:  # Docker's unit starts it
+            reason = "Docker hands its containers to it: none can be started."
+            yield compared(name, observed=state, expected="active", reason=reason)
+            continue
         yield compared(
             name,
-            observed=f"{unit.get('ActiveState', '')}, {unit.get('UnitFileState', '') or 'absent'}",
+            observed=f"{state}, {unit.get('UnitFileState', '') or 'absent'}",
             expected="active, enabled",
             reason="The daemon does not run, or would not after a reboot.",
         )
+        yield from judge_overrides(facts.get(DROP_INS), name, conditions_only=True)
 
 
 @check(
@@ -127,6 +135,9 @@ def _options(facts: Facts) -> Iterator[Finding]:
     found = facts.get(RUNTIMES).docker
     keys = set(getattr(found, "values", {}))
     flags = facts.get(FLAGS)
+    if "config-file" in flags:
+        reason = "dockerd reads another file of settings than the one that is judged here."
+        yield failed("config-file", observed="given", expected=DAEMON_PATH, reason=reason)
     twice = sorted(keys & flags)
     reason = "dockerd will not start with an option that is in its file and on its command line."
     expected = "no option of the file"

@@ -10,13 +10,18 @@ from hfprov.verdict import Finding, failed
 __all__ = ["DROP_INS", "judge_overrides"]
 
 
-def judge_overrides(found: Settings, *units: str) -> Iterator[Finding]:
+def judge_overrides(
+    found: Settings, *units: str, conditions_only: bool = False
+) -> Iterator[Finding]:
     """A finding for each setting that decides of one of these units; no finding when there is none.
 
-    The role's own drop-ins set nothing of the kind.
+    The role's own drop-ins set nothing of the kind. With ``conditions_only`` another command is
+    allowed, as for daemons whose options are usually set that way.
     """
     for unit in units:
         for one in deciding(found, unit):
+            if conditions_only and one.section != "Unit":
+                continue
             reason = (
                 f"This drop-in decides whether or how '{unit}' starts. No role takes it away: "
                 "a person has to."

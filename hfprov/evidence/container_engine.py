@@ -27,7 +27,7 @@ TOML_PATH = "/etc/containerd/config.toml"
 TOML_DROP_IN = "/etc/containerd/conf.d/99-zz-hfprov.toml"
 PODMAN_DROP_IN = "/etc/containers/containers.conf.d/90-hfprov.conf"
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
-    "docker": ("dockerd", "docker"),
+    "docker": ("dockerd", "docker", "runc"),
     "containerd": ("containerd", "ctr", "runc"),
     "podman": ("podman",),
 }
@@ -94,9 +94,15 @@ def numbers(text: str) -> tuple[int, ...]:
 # The service
 
 
+BELOW_DOCKER = "containerd.service"
+"""What dockerd hands its containers to, where its command line names that one's socket."""
+
+
 def _service_read(baseline: Baseline) -> ShowUnits:
     engine = engine_of(baseline)
     names = (f"{engine}.service",) if engine in STARTED else ()
+    if engine == "docker":
+        names = (*names, BELOW_DOCKER)
     return units(*names, properties=("ActiveState", "UnitFileState", "ExecStart"))
 
 
@@ -107,13 +113,18 @@ def _service_reads(baseline: Baseline) -> tuple[Read, ...]:
 def _parse_service(seen: Observation, baseline: Baseline) -> Mapping[str, Properties]:
     if engine_of(baseline) not in STARTED:
         return {}
-    return shown_units(seen, _service_read(baseline))[1]
+    found = shown_units(seen, _service_read(baseline))[1]
+    docker = found.get("docker.service")
+    if docker is None or "containerd.sock" in docker.get("ExecStart", ""):
+        return found
+    # It starts a containerd of its own.
+    return {name: unit for name, unit in found.items() if name != BELOW_DOCKER}
 
 
 SERVICE: Source[Mapping[str, Properties]] = Source(
     "service of the container runtime", _service_reads, _parse_service
 )
-"""By name; empty for podman, which has no daemon."""
+"""By name; empty for podman, which has no daemon. With Docker, containerd as well."""
 
 
 def _flag_reads(baseline: Baseline) -> tuple[Read, ...]:
@@ -124,7 +135,7 @@ def _flag_reads(baseline: Baseline) -> tuple[Read, ...]:
 def _parse_flags(seen: Observation, baseline: Baseline) -> frozenset[str]:
     if engine_of(baseline) != "docker":
         return frozenset()
-    (service,) = _parse_service(seen, baseline).values()
+    service = _parse_service(seen, baseline)["docker.service"]
     result = seen.one(_DOCKER_OPTIONS)
     text = "" if result.status == "absent" else complete_text(_DOCKER_OPTIONS, result)
     return parse_flags(service.get("ExecStart", ""), text)

@@ -179,6 +179,7 @@ RESTORE = {
     ),
     "container_runtime": (
         "[ ! -e /usr/bin/docker.kept ] || mv -f /usr/bin/docker.kept /usr/bin/docker; "
+        "rm -f /usr/local/sbin/runc; systemctl start containerd; "
         "dpkg-query -W -f '${db:Status-Status}' docker.io | grep -q ^inst || "
         "apt-get -qq -y install docker.io >/dev/null; systemctl reset-failed docker; "
         "sleep 0.1; systemctl restart docker"

@@ -231,3 +231,36 @@ def test_without_a_specification_the_toolkit_fails(docker):
 )
 def test_versions(text, expected):
     assert numbers(text) == expected
+
+
+def test_what_is_below_docker_must_run(docker):
+    """Docker itself goes on, and starts no container any more."""
+    docker.replace(
+        "units of systemd",
+        "\nActiveState=active\nUnitFileState=enabled\nExecStart={ path=/usr/bin/containerd",
+        "\nActiveState=inactive\nUnitFileState=enabled\nExecStart={ path=/usr/bin/containerd",
+    )
+    assert docker.bad("container_runtime.installed") == {"containerd.service": Outcome.FAIL}
+    docker.replace("units of systemd", "--containerd=/run/containerd/containerd.sock ", "")
+    assert docker.bad("container_runtime.installed") == {}
+
+
+def test_docker_without_a_runc_that_runs(docker):
+    docker.put("run runc --version", status="absent", text="")
+    assert docker.bad("container_runtime.installed") == {"runc": Outcome.FAIL}
+
+
+def test_condition_of_a_drop_in_keeps_docker_from_starting_and_a_command_does_not(docker):
+    path = "/etc/systemd/system/docker.service.d/site.conf"
+    one = {"name": path, "status": "ok", "mode": 0o644, "uid": 0, "gid": 0}
+    read = "glob /etc/systemd/system/*.service.d/*.conf"
+    docker.results[read] = [one | {"text": "[Service]\nExecStart=\nExecStart=/x\n"}]
+    assert docker.bad("container_runtime.installed") == {}
+    docker.results[read] = [one | {"text": "[Unit]\nConditionHost=other\n"}]
+    found = docker.bad("container_runtime.installed")
+    assert found == {f"docker.service {path}:2": Outcome.FAIL}
+
+
+def test_other_file_of_settings_on_the_command_line(docker):
+    docker.replace("units of systemd", "dockerd -H fd://", "dockerd --config-file=/srv/x -H fd://")
+    assert docker.bad("container_runtime.settings") == {"config-file": Outcome.FAIL}
