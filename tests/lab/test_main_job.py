@@ -135,6 +135,13 @@ def test_a_login_with_its_limits_does_not_hide_a_service_without(provisioned):
         )
 
 
+def alone(host):
+    """The verdicts for which one observation is enough."""
+    found = [one for one in host["verdicts"] if not one["check"].startswith("growth.")]
+    assert len(found) < len(host["verdicts"])
+    return found
+
+
 def test_recorded_evidence_judged_again_gives_the_same_verdicts(provisioned, tmp_path):
     provisioned.rack.break_node("node03", "time-stopped")
     try:
@@ -147,7 +154,8 @@ def test_recorded_evidence_judged_again_gives_the_same_verdicts(provisioned, tmp
         file = tmp_path / f"{name}.json"
         provisioned.hfprov("evidence", live["run"], name, "-o", file)
         again = provisioned.judge(file)
-        assert again.document["hosts"][0]["verdicts"] == host["verdicts"]
+        # What has grown since the observation before cannot be told from one observation.
+        assert alone(again.document["hosts"][0]) == alone(host)
         assert again.code == {"pass": 0, "warn": 0, "fail": 1, "unknown": 3}[host["outcome"]]
     assert [one["outcome"] for one in live["hosts"]][:2] == ["pass", "pass"]
     assert "time.daemon" in done.failing("node03")

@@ -33,7 +33,9 @@ def parse_list(text):
     cpus = set()
     for part in text.strip().split(",") if text.strip() else []:
         first, dash, last = part.partition("-")
-        low, high = int(first), int(last if dash else first)
+        numbers = first, last if dash else first
+        # int() would take signs, underscores and digits of other scripts as well.
+        low, high = (int(one) if one and set(one) <= set("0123456789") else -1 for one in numbers)
         if not 0 <= low <= high < MOST_CPUS:
             raise ValueError("'%s' is not a list of CPUs." % text.strip()[:60])
         cpus.update(range(low, high + 1))
