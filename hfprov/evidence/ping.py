@@ -17,6 +17,8 @@ _SUMMARY = re.compile(
     r"(?: \+(\d{1,9}) errors,)?(?: \+\d{1,9} duplicates,)? [\d.]+% packet loss",
     re.MULTILINE,
 )
+_NOTHING_SENT = re.compile(r"^0 packets transmitted, 0 received\s*$", re.MULTILINE)
+"""Without a share of losses: every attempt to send was refused, by a full queue for instance."""
 _LOCAL = re.compile(r"(?:local error: )?message too long,? mtu[=:] ?(\d{1,6})", re.IGNORECASE)
 _ON_THE_WAY = re.compile(
     r"^From ([0-9A-Za-z.:%()_-]+)[^\n]*?"
@@ -51,6 +53,8 @@ def parse(stdout: str, stderr: str = "") -> Ping:
     both = f"{out}\n{err}"
     local, way = _LOCAL.search(both), _ON_THE_WAY.search(out)
     summary = _SUMMARY.search(out)
+    if summary is None and _NOTHING_SENT.search(out):
+        return Ping(0, 0, local_mtu=int(local.group(1)) if local else None)
     if summary is None:
         raise NotUnderstoodError(f"This is no summary of ping: '{excerpt(both.strip())}'.")
     said = _UNREACHABLE.search(out)

@@ -64,4 +64,4 @@ def _why(found: Ping, path: Path) -> str:
         return f"'{found.limit_by}' passes on no packet of more than {found.limit_mtu} bytes."
     if found.unreachable:
         return f"{found.unreachable}."
-    return "Nothing came back."
+    return "Nothing came back." if found.sent else "No packet of this size could be sent."

@@ -149,7 +149,7 @@ def test_sudo_without_its_password_says_what_to_do(site, inventory, operator):
     inventory(operator)
     done = site.hfprov("drift")
     assert done.code == 3
-    assert "sudo on 'node02' needs a password that was not given" in done.out
+    assert "sudo on the host needs a password that was not given" in done.out
     assert "--ask-become-pass" in done.out
 
 
@@ -158,7 +158,7 @@ def test_a_wrong_sudo_password_is_refused_with_a_sentence(site, inventory, opera
     inventory(operator)
     done = site.hfprov("drift")
     assert done.code == 3
-    assert "sudo on 'node02' needs a password that was not given, or refused it" in done.out
+    assert "sudo on the host needs a password that was not given, or refused it" in done.out
 
 
 def test_the_sudo_password_may_be_typed(site, inventory, operator, restored):

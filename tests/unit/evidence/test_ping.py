@@ -62,6 +62,11 @@ def test_packets_that_were_lost_without_a_word():
     assert parse(LOST.format(0, "")) == Ping(3, 0)
 
 
+def test_packets_that_could_not_even_be_sent():
+    text = HEAD + "\n--- 10.0.0.2 ping statistics ---\n0 packets transmitted, 0 received\n\n"
+    assert parse(text) == Ping(0, 0)
+
+
 @pytest.mark.parametrize(
     ("text", "stderr"),
     [
