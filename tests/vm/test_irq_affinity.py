@@ -1,7 +1,7 @@
 """The role irq_affinity on a node with a NIC of its own, beside irqbalance and against odds.
 
 What is true is read from /proc on the node; neither the role's scripts nor the checks are asked,
-but for the one test that is about them.
+but for the one test that is about them: that one, alone, has not been seen to pass yet.
 """
 
 from __future__ import annotations

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import ipaddress
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-import yaml
 
-from hfprov import paths
 from hfprov.cli.options import open_site, selection
 from hfprov.evidence import ibv_devinfo, perftest
 from hfprov.evidence.rdma_settings import GID_TABLE, IDENTITIES, select_gid
 from hfprov.observe import observe
 
-SLOW = ("--deadline", "900")  # emulated nodes take minutes for what others do in a second
-WAIT = 3000
 ROLES = ("limits", "jumbo_mtu", "rdma")
 DECLARED = {
     "jumbo_mtu_confirm_seconds": 900,
@@ -42,18 +39,16 @@ def locked_memory(node):
 
 @pytest.fixture(scope="module")
 def site(vm_rack):
-    """Both nodes with the three roles that RDMA takes, and what measures it."""
-    [play] = yaml.safe_load(paths.playbook().read_text(encoding="utf-8"))
-    others = [one["role"] for one in play["roles"] if one["role"] not in ROLES]
-    declared = vm_rack.inventory / "group_vars/practice_rack.yml"
-    declared.write_text(yaml.safe_dump({"hfprov_skip_roles": others, **DECLARED}), "utf-8")
+    """Both nodes with the roles that RDMA takes and what measures it; new ones afterwards."""
+    install = ["apt-get", "-qq", "-y", "install", "perftest"]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda node: node.run(install, timeout=1800), vm_rack.nodes))
     for node in vm_rack.nodes:
-        node.run(["apt-get", "-qq", "-y", "install", "perftest"], timeout=1200)
         node.run(["useradd", "--create-home", USER], codes=(0, 9))  # 9: there already
     before = locked_memory(vm_rack.nodes[0])
-    document = vm_rack.document("provision", "--waves", "100%", *SLOW, timeout=WAIT)
-    yield vm_rack, before, document
-    declared.unlink()
+    with vm_rack.declaring(*ROLES, **DECLARED):
+        yield vm_rack, before, vm_rack.patient("provision", "--waves", "100%")
+    vm_rack.reset(*vm_rack.nodes)
 
 
 def ports(node):
@@ -65,7 +60,7 @@ def ports(node):
 
 def seen(rack, node, source):
     """What a source of evidence has of a node."""
-    fleet = open_site(selection(rack.inventory, node.name, None)).fleet
+    fleet = open_site(selection([rack.inventory], node.name)).fleet
     baseline = fleet.baselines[node.name]
     answer = observe(fleet.connections[node.name], source.reads(baseline), deadline=600)
     assert answer.observation is not None, answer.error
@@ -98,7 +93,10 @@ def are_up(rack):
         assert port.state == "PORT_ACTIVE"
         assert port.active_mtu_bytes == 4096
         tos = node.run(["sh", "-c", "cat /sys/kernel/config/rdma_cm/*/ports/1/default_roce_tos"])
-        assert tos.split() in ([], ["106"])  # configfs shows it where somebody has made its folder
+        assert tos.split() in (
+            [],
+            ["106"],
+        )  # configfs shows it where somebody has made its folder
 
 
 def test_soft_roce_is_up_with_the_largest_mtu(site):
@@ -124,14 +122,19 @@ def test_data_crosses_and_its_figures_are_read(site):
         [device] = seen(rack, node, IDENTITIES)
         gid = select_gid(seen(rack, node, GID_TABLE), "eth1")
         words[node.name] = ["-d", device.name, "-x", str(gid.index), "-F", "-n", "100"]
-    server = ["systemd-run", "--quiet", "--collect", "--unit=hfprov-test-bw", "ib_write_bw"]
+    server = [
+        "systemd-run",
+        "--quiet",
+        "--collect",
+        "--unit=hfprov-test-bw",
+        "ib_write_bw",
+    ]
     two.run([*server, *words[two.name]])
     client = ["ib_write_bw", *words[one.name], two.data_address]
     deadline = time.monotonic() + 300
     while (done := one.ssh(client, timeout=300)).returncode and time.monotonic() < deadline:
         time.sleep(2)  # the server is not there yet
     assert done.returncode == 0, done.stdout + done.stderr
-    print(done.stdout)  # for whoever wants to see it: pytest -s
     found = perftest.parse(done.stdout)
     assert found.ok, found.failures
     [run] = found.runs
@@ -144,7 +147,7 @@ def test_data_crosses_and_its_figures_are_read(site):
 
 def test_it_is_measured_both_ways(site):
     rack, _, _ = site
-    document = rack.document("measure", "rdma", *SLOW, timeout=WAIT)
+    document = rack.patient("measure", "rdma")
     found = {
         (one["host"], one["peer"]): one
         for one in document["results"]
