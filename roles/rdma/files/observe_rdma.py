@@ -153,9 +153,9 @@ def device_problems(asked):
             yield "'%s' in 'rdma_devices' is no PCI address such as 0000:17:00.0." % one["pci"]
         elif one.get("guid") and len(guid(one["guid"])) != 16:
             yield "'%s' in 'rdma_devices' is no GUID of 16 digits." % one["guid"]
-    if asked["max_read_request"] != "leave" or asked["relaxed_ordering"] != "leave":
-        if not any(one.get("pci") for one in asked["devices"]):
-            yield "PCI settings are declared, and no entry of 'rdma_devices' has 'pci'."
+    pci_declared = asked["max_read_request"] != "leave" or asked["relaxed_ordering"] != "leave"
+    if pci_declared and not any(one.get("pci") for one in asked["devices"]):
+        yield "PCI settings are declared, and no entry of 'rdma_devices' has 'pci'."
 
 
 def number_problems(asked):
@@ -311,7 +311,7 @@ def namespaces(asked, place):
     return found.group(1) if code == 0 and found else "unknown"
 
 
-def soft_devices(asked, place):
+def soft_devices(place):
     """Names of soft-RoCE devices by interface."""
     if place == "container":
         return {}
@@ -352,7 +352,7 @@ def of_units(asked):
 
 def main(asked):
     place, installed = machine(), packages()
-    soft = soft_devices(asked, place)
+    soft = soft_devices(place)
     found = halves(installed, place)
     namespace = namespaces(asked, place)
     answer = {
