@@ -22,6 +22,8 @@ from hfprov.sweep import Fleet, HostVerdicts, sweep
 PLAYS_AT_ONCE = 4
 """ansible-playbook processes at the same time; each can keep several cores busy."""
 _STOP_SECONDS = 30.0
+STILL_WRONG = "Still wrong after its role ran"
+"""How the reason of a host begins whose plays ended well, and left something unrepaired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,5 +287,5 @@ def _still_wrong(view: HostVerdicts, roles: tuple[str, ...]) -> str:
         # What waits for a reboot only is no failure of the role; see reboot_needed.
         if not reboot_needed([verdict]) and repair_for([verdict], roles).roles:
             what = f"{verdict.check} {verdict.subject}".strip()
-            return f"Still wrong after its role ran: {what}: {verdict.finding.reason}"
+            return f"{STILL_WRONG}: {what}: {verdict.finding.reason}"
     return ""

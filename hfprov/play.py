@@ -330,14 +330,19 @@ def _arguments(
     }
 
 
+_SAYS_NOTHING = ("One or more items failed", "(traceback unavailable)")
+"""What Ansible says in place of a reason."""
+
+
 def _message(result: Mapping[str, Any]) -> str:
     """What a task said, bounded. ``no_log`` results carry no text by Ansible's own doing."""
     for key in ("msg", "stderr", "reason", "exception"):
-        if result.get(key):
-            return _bounded(str(result[key]))
+        text = str(result.get(key) or "").strip()
+        if text and text not in _SAYS_NOTHING:
+            return _bounded(text)
     for item in result.get("results") or ():
-        if isinstance(item, Mapping) and item.get("failed") and item.get("msg"):
-            return _bounded(str(item["msg"]))
+        if isinstance(item, Mapping) and item.get("failed") and (text := _message(item)):
+            return text
     return ""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
-from hfprov.converge import Plan, Report
+from hfprov.converge import STILL_WRONG, Plan, Report
 from hfprov.judge import find_check
 from hfprov.operate import Operation, Policy
 from hfprov.report.documents import Document, operation_document
@@ -156,9 +156,16 @@ def _left(view: HostVerdicts, plan: Plan, report: Report) -> Iterator[tuple[str,
             why = f"a person must do it: 'hfprov explain {verdict.check}'"
         elif view.host in report.reboot_needed and check.impact is Impact.REBOOT:
             why = "it waits for a reboot"
+        elif stopped := _stopped(report.failed.get(view.host, "")):
+            why = f"the play ended on this host before, or at, its role: {stopped}"
         else:
             why = "its role ran and left it so"
         yield verdict.check, verdict.subject, why
+
+
+def _stopped(reason: str) -> str:
+    """Why a host's play did not come to its end; empty when it did."""
+    return "" if reason.startswith(STILL_WRONG) else reason
 
 
 def repair_document(command: str, done: Operation) -> Document:
