@@ -95,6 +95,9 @@ def print_hosts(views: Mapping[str, HostVerdicts]) -> None:
     if len(views) <= _MOST_HOST_LINES:
         for view in views.values():
             out.print(Text(view.host, style="bold"), outcome_text(view.outcome))
+    # What to do about hosts that were not observed, each advice once.
+    for hint in dict.fromkeys(view.hint for view in views.values() if view.hint):
+        out.print(Text(f"  {one_line(hint)}", style="dim"))
     counts = summary(views.values())
     out.print(Text("  ".join(f"{name}: {number}" for name, number in counts.items())))
 
