@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from hfprov.errors import PlayError
 from hfprov.play import HostResult, PlayOutcome, PlayRequest, PlayStatus, TaskResult, run_play
@@ -188,7 +189,7 @@ def _run_wave(
     def on_task(task: TaskResult) -> None:
         with writing:
             if task.changed or task.failed or task.unreachable:
-                log.change(task.host, _change(task))
+                log.change(task.host, change_of(task))
             progress.on_task(task)
 
     def one(roles: tuple[str, ...], members: Sequence[str]) -> None:
@@ -196,7 +197,7 @@ def _run_wave(
             log.states(members, HostState.NOT_ATTEMPTED, "Stopped before its play began.")
             return
         try:
-            outcome = run_play(_request(tools, roles, members), on_task, cancelled=stop)
+            outcome = run_play(play_request(tools, roles, members), on_task, cancelled=stop)
         except PlayError as error:
             outcome = PlayOutcome(
                 PlayStatus.BROKEN, dict.fromkeys(members, HostResult.NOT_RUN), {}, error.message
@@ -220,7 +221,13 @@ def _run_wave(
         play.result()
 
 
-def _request(tools: Tools, roles: tuple[str, ...], hosts: Sequence[str]) -> PlayRequest:
+def play_request(
+    tools: Tools,
+    roles: tuple[str, ...],
+    hosts: Sequence[str],
+    variables: Mapping[str, Any] | None = None,
+) -> PlayRequest:
+    """Some roles on some hosts. ``variables`` win over the inventory, and are never secret."""
     return PlayRequest(
         playbook=tools.playbook,
         inventory=tools.inventory,
@@ -229,13 +236,14 @@ def _request(tools: Tools, roles: tuple[str, ...], hosts: Sequence[str]) -> Play
         roles_path=tools.roles_path,
         tags=roles,
         # The playbook's own host pattern is for plain ansible-playbook; here the limit decides.
-        extra_vars={"hfprov_hosts": "all"},
+        extra_vars={"hfprov_hosts": "all", **(variables or {})},
         vault_password_files=tools.vault_password_files,
         become_password=tools.become_password,
     )
 
 
-def _change(task: TaskResult) -> Change:
+def change_of(task: TaskResult) -> Change:
+    """What a task did, as the record keeps it."""
     ending = "unreachable" if task.unreachable else "failed" if task.failed else "changed"
     return Change(
         role=task.role,

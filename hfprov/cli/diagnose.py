@@ -15,10 +15,9 @@ from hfprov.cli.options import (
     JsonOption,
     LimitOption,
     VaultOption,
-    command_line,
-    open_record,
     open_site,
     selection,
+    started,
 )
 
 
@@ -53,12 +52,7 @@ def diagnose(
 
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
-    with (
-        open_record(db) as record,
-        record.start_run(
-            "diagnose", command_line(), site.fleet.baselines, secrets=site.secrets
-        ) as log,
-    ):
+    with started("diagnose", site, db) as (record, log):
         shown = Shown(len(site.fleet.baselines), quiet=as_json)
         views = run_diagnosis(site.fleet, log, level, on_host=shown.on_host)
         revoke_bad(record, views, log)

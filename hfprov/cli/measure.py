@@ -15,10 +15,9 @@ from hfprov.cli.options import (
     JsonOption,
     LimitOption,
     VaultOption,
-    command_line,
-    open_record,
     open_site,
     selection,
+    started,
 )
 from hfprov.errors import UsageError
 
@@ -73,12 +72,7 @@ def measure(
     )
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
-    with (
-        open_record(db) as record,
-        record.start_run(
-            "measure", command_line(), site.fleet.baselines, secrets=site.secrets
-        ) as log,
-    ):
+    with started("measure", site, db) as (record, log):
         done = run_measure(
             record,
             site.fleet,

@@ -19,6 +19,7 @@ from hfprov.errors import NoHostsError, UsageError
 
 if TYPE_CHECKING:
     from hfprov.converge import Tools
+    from hfprov.record.log import RunLog
     from hfprov.record.store import Record
     from hfprov.sweep import Fleet
 
@@ -194,6 +195,18 @@ def open_record(db: str | None, *, create: bool = True) -> Iterator[Record]:
         Path(where).expanduser().parent.mkdir(parents=True, exist_ok=True)
     with Record.open(where, create=create) as record:
         yield record
+
+
+@contextlib.contextmanager
+def started(command: str, site: Site, db: str | None) -> Iterator[tuple[Record, RunLog]]:
+    """The record, and a run of a command that contacts all hosts of a site, just begun."""
+    with (
+        open_record(db) as record,
+        record.start_run(
+            command, command_line(), site.fleet.baselines, secrets=site.secrets
+        ) as log,
+    ):
+        yield record, log
 
 
 def command_line() -> list[str]:

@@ -15,10 +15,9 @@ from hfprov.cli.options import (
     JsonOption,
     LimitOption,
     VaultOption,
-    command_line,
-    open_record,
     open_site,
     selection,
+    started,
 )
 
 
@@ -44,12 +43,7 @@ def path_mtu(
 
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
-    with (
-        open_record(db) as record,
-        record.start_run(
-            "path-mtu", command_line(), site.fleet.baselines, secrets=site.secrets
-        ) as log,
-    ):
+    with started("path-mtu", site, db) as (_, log):
         found = test_paths(
             site.fleet, log, lambda text: None if as_json else typer.echo(text, err=True)
         )

@@ -15,10 +15,9 @@ from hfprov.cli.options import (
     JsonOption,
     LimitOption,
     VaultOption,
-    command_line,
-    open_record,
     open_site,
     selection,
+    started,
 )
 
 if TYPE_CHECKING:
@@ -96,12 +95,7 @@ def reboot(
     )
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
-    with (
-        open_record(db) as record,
-        record.start_run(
-            "reboot", command_line(), site.fleet.baselines, secrets=site.secrets
-        ) as log,
-    ):
+    with started("reboot", site, db) as (record, log):
         shown = Shown(len(site.fleet.baselines), quiet=as_json)
         done = reboot_hosts(record, site.fleet, log, orders, shown, _print_plan)
         log.finish(int(done.code))

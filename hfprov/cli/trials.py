@@ -22,6 +22,7 @@ from hfprov.cli.options import (
     open_record,
     open_site,
     selection,
+    started,
 )
 from hfprov.errors import UsageError
 
@@ -73,12 +74,7 @@ def trial(
     )
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
-    with (
-        open_record(db) as record,
-        record.start_run(
-            "trial", command_line(), site.fleet.baselines, secrets=site.secrets
-        ) as log,
-    ):
+    with started("trial", site, db) as (record, log):
         done = run_trial(
             record,
             site.fleet,
@@ -113,12 +109,7 @@ def traffic(
 
     chosen = selection(inventory, hosts, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
-    with (
-        open_record(db) as record,
-        record.start_run(
-            "traffic", command_line(), site.fleet.baselines, secrets=site.secrets
-        ) as log,
-    ):
+    with started("traffic", site, db) as (_, log):
         done = watch(site.fleet, log, seconds)
         log.finish(int(done.code))
     if as_json:

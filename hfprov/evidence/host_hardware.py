@@ -1,4 +1,4 @@
-"""What a host was bought with, as its kernel shows it: memory and sockets."""
+"""What a host was bought with, as its kernel shows it: memory, CPUs and sockets."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence.cpulist import parse_cpulist
+from hfprov.evidence.system import CPUS_ONLINE
 from hfprov.evidence.text import clean
 from hfprov.reading import Observation, Source, file, glob, text_source
 
@@ -25,6 +27,9 @@ def parse_memory_total(text: str) -> float:
 
 
 MEMORY_GIB: Source[float] = text_source("host memory", MEMINFO, parse_memory_total)
+
+
+CPUS = text_source("cpus online", CPUS_ONLINE, parse_cpulist)
 
 
 def _parse_sockets(seen: Observation, _: Baseline) -> int:

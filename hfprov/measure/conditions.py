@@ -12,10 +12,11 @@ from typing import Any
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Facts
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence.host_hardware import CPUS
+from hfprov.evidence.loaded_modules import LOADED_DRIVERS
 from hfprov.evidence.system import KERNEL, MACHINE, PROCESSES
 from hfprov.evidence.text import clean
 from hfprov.reading import Observation, Read, command, file, glob, once
-from hfprov.reboot.boot import CPUS, DRIVERS, MODULE_VERSIONS
 
 DECISIVE = (
     "machine",
@@ -40,7 +41,6 @@ _SETTINGS = {
 }
 _MTU = glob("/sys/class/net/*/mtu", limit=64)
 _LOAD = file("/proc/loadavg", limit=256)
-_FREE = file("/proc/meminfo", limit=16 * 1024)
 _IDENTIFY = """\
 path=$(command -v -- "$1") || exit 127
 sha256sum -- "$path"
@@ -64,15 +64,15 @@ def tool_of(seen: Observation, name: str) -> Mapping[str, str] | None:
 
 def condition_reads(baseline: Baseline) -> tuple[Read, ...]:
     """What is read of a node before it is measured."""
-    sources = (KERNEL, MACHINE, PROCESSES, CPUS)
+    sources = (KERNEL, MACHINE, PROCESSES, CPUS, LOADED_DRIVERS)
     reads = [read for source in sources for read in source.reads(baseline)]
-    return once([*reads, *_SETTINGS.values(), _MTU, _LOAD, _FREE, MODULE_VERSIONS])
+    return once([*reads, *_SETTINGS.values(), _MTU, _LOAD])
 
 
 def conditions_of(seen: Observation, baseline: Baseline) -> dict[str, Any]:
     """The conditions, by name. What a node does not have is left out, and so is not known."""
     facts = Facts(seen, baseline)
-    kernel = facts.get(KERNEL)
+    kernel, drivers = facts.get(KERNEL), facts.get(LOADED_DRIVERS)
     found: dict[str, Any] = {
         "machine": facts.get(MACHINE).value,
         "kernel": kernel.release,
@@ -84,11 +84,7 @@ def conditions_of(seen: Observation, baseline: Baseline) -> dict[str, Any]:
             for result in seen.each(_MTU)
             if result.ok and result.text.strip().isdigit()
         },
-        "drivers": {
-            name: result.text.strip()
-            for result in seen.each(MODULE_VERSIONS)
-            if result.ok and (name := result.name.split("/")[3]) in DRIVERS
-        },
+        "drivers": dict(drivers),
     }
     for name, read in _SETTINGS.items():
         values = {clean(one.text).strip() for one in seen.each(read) if one.ok}

@@ -18,8 +18,14 @@ from hfprov.measure.conditions import (
 )
 from hfprov.measure.tools import End, Tool
 from hfprov.observe import Answer, observe_many
-from hfprov.path_mtu.endpoints import Endpoint, endpoints, rails
-from hfprov.path_mtu.run import ADDRESSES, declared, interfaces_of
+from hfprov.pairs.ends import (
+    ADDRESSES,
+    Endpoint,
+    declared,
+    endpoints,
+    interfaces_of,
+    rails,
+)
 from hfprov.reading import Observation, Read, glob, once
 from hfprov.sweep import Fleet
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from hfprov.measure.tools import REPEATS, End, HostTool, PairTool, Settings, Tool
-from hfprov.pairs.schedule import covering_rounds, rounds
+from hfprov.pairs.schedule import rounds_for
 
-WHOLE_RACK = 64
-"""Up to so many hosts of a rail every pair is measured."""
 PARTNERS = 6
 """In a larger rail each host is measured against so many others: enough to tell whose fault it is,
 in a time that does not grow with the fleet."""
@@ -60,6 +58,23 @@ class MeasurePlan:
             members = step.hosts if isinstance(step, HostStep) else step.ends
             found.update(dict.fromkeys(members))
         return tuple(found)
+
+    def without(self, hosts: Collection[str]) -> MeasurePlan:
+        """The same without some hosts; their partners sit the rounds out."""
+        kept: list[Step] = []
+        for step in self.steps:
+            if isinstance(step, HostStep):
+                left = tuple(host for host in step.hosts if host not in hosts)
+                if left:
+                    kept.append(replace(step, hosts=left))
+            else:
+                pairs = tuple(
+                    tuple(pair for pair in one if not set(pair) & set(hosts)) for one in step.rounds
+                )
+                ends = {host: end for host, end in step.ends.items() if host not in hosts}
+                if any(pairs):
+                    kept.append(replace(step, ends=ends, rounds=tuple(filter(None, pairs))))
+        return replace(self, steps=tuple(kept))
 
 
 def seconds_of(step: Step, settings: Settings) -> float:
@@ -120,8 +135,7 @@ def _pair_steps(
         if len(members) < 2:  # noqa: PLR2004 - it takes two
             continue
         placed.update(members)
-        few = len(members) <= WHOLE_RACK
-        chosen = rounds(members) if few else covering_rounds(members, PARTNERS)
+        chosen = rounds_for(members, PARTNERS)
         steps.append(PairStep(tool, name, {host: ends[host] for host in members}, tuple(chosen)))
     for host in hosts:
         if host not in placed:

@@ -13,7 +13,7 @@ from hfprov.catalogue.skus import find_sku
 from hfprov.errors import ExitCode
 from hfprov.measure.judges import Bound, Past
 from hfprov.measure.look import Ready, look, rails_of
-from hfprov.measure.plan import HostStep, MeasurePlan, PairStep, plan, seconds_of
+from hfprov.measure.plan import HostStep, MeasurePlan, PairStep, Step, plan, seconds_of
 from hfprov.measure.result import Culprit, Judging, Result, culprits, judge
 from hfprov.measure.session import Taken, quiet_nodes, run_host_step, run_round
 from hfprov.measure.tools import Kind, Settings, tools_of
@@ -68,22 +68,20 @@ def measure(
     installed = {host: frozenset(one.tools) for host, one in ready.items()}
     todo = plan(tools, request.settings, installed, rails_of(ready.values()))
     on_plan(todo)
-    taken: list[Taken] = []
+    results: list[Result] = []
     found: list[Culprit] = []
     if todo.steps and not request.only_plan:
         log.acquire(todo.hosts)
         log.states(todo.hosts, HostState.MEASURING)
         with quiet_nodes(fleet, todo.hosts, todo.seconds * 2 + _MARGIN, say) as noisy:
             unfit |= noisy
-            taken, found = _run(fleet, todo, request.settings, say)
-    places = {host: place for place, host in enumerate(fleet.baselines)}
-    taken.sort(key=lambda one: (one.tool.name, places[one.host], places.get(one.peer, -1)))
-    results = judge(taken, _judging(record, fleet, ready, taken))
-    for one in results:
-        log.measured(_measurement(one, ready[one.host]))
-    for blamed in found:
-        log.event("slow", words(blamed))
-    if taken:
+            # Recorded step by step: what was measured is not lost with what is interrupted.
+            for step in todo.without(noisy).steps:
+                taken, blamed = _take(fleet, step, request.settings, say)
+                judged = judge(taken, _judging(record, fleet, ready, taken))
+                _record(log, ready, judged, blamed)
+                results += judged
+                found += blamed
         log.states(todo.hosts, HostState.OBSERVED)
     unfit |= todo.missing
     return Measured(
@@ -91,25 +89,37 @@ def measure(
     )
 
 
-def _run(
-    fleet: Fleet, todo: MeasurePlan, settings: Settings, say: Say
+def _take(
+    fleet: Fleet, step: Step, settings: Settings, say: Say
 ) -> tuple[list[Taken], list[Culprit]]:
-    taken: list[Taken] = []
-    found: list[Culprit] = []
-    for step in todo.steps:
-        about = f"about {seconds_of(step, settings):.0f} s"
-        if isinstance(step, HostStep):
-            say(f"{step.tool.name} on {len(step.hosts)} hosts, {about}")
-            chosen = {host: _settings_of(fleet.baselines[host], settings) for host in step.hosts}
-            taken += run_host_step(fleet, step, chosen)
-            continue
-        mine: list[Taken] = []
+    """Carry out one step; its figures in the order of the inventory."""
+    about = f"about {seconds_of(step, settings):.0f} s"
+    blamed: list[Culprit] = []
+    if isinstance(step, HostStep):
+        say(f"{step.tool.name} on {len(step.hosts)} hosts, {about}")
+        chosen = {host: _settings_of(fleet.baselines[host], settings) for host in step.hosts}
+        taken = run_host_step(fleet, step, chosen)
+    else:
+        taken = []
         for number, pairs in enumerate(step.rounds, start=1):
             say(f"{step.tool.name} in {step.rail}: round {number} of {len(step.rounds)}, {about}")
-            mine += run_round(fleet, step, pairs, settings)
-        found += _retested(fleet, step, settings, mine, say)
-        taken += mine
-    return taken, found
+            taken += run_round(fleet, step, pairs, settings)
+        blamed = _retested(fleet, step, settings, taken, say)
+    places = {host: place for place, host in enumerate(fleet.baselines)}
+    taken.sort(key=lambda one: (places[one.host], places.get(one.peer, -1)))
+    return taken, blamed
+
+
+def _record(
+    log: RunLog,
+    ready: Mapping[str, Ready],
+    results: Sequence[Result],
+    found: Sequence[Culprit],
+) -> None:
+    for one in results:
+        log.measured(_measurement(one, ready[one.host]))
+    for blamed in found:
+        log.event("slow", words(blamed))
 
 
 def _settings_of(baseline: Baseline, settings: Settings) -> Settings:

@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hfprov.converge import Tools
+from hfprov.converge import Tools, change_of, play_request
 from hfprov.errors import ExitCode, PlayError, UsageError
 from hfprov.measure.plan import MeasurePlan
 from hfprov.measure.result import Result
 from hfprov.measure.run import Measured, Request, measure
 from hfprov.measure.statistics import FEWEST_SAMPLES, Effect, effect
-from hfprov.play import HostResult, PlayRequest, PlayStatus, TaskResult, run_play
+from hfprov.play import HostResult, PlayStatus, TaskResult, run_play
 from hfprov.record.log import RunLog
-from hfprov.record.model import Change, HostState
+from hfprov.record.model import HostState
 from hfprov.record.store import Record
 from hfprov.sweep import Fleet
 
@@ -41,7 +41,7 @@ class TrialRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class TestEffect:
+class SettingEffect:
     """What the change did to one test, over all hosts and pairs."""
 
     test: str
@@ -67,7 +67,7 @@ class Trial:
     run: str
     first: Measured | None = None
     second: Measured | None = None
-    effects: list[TestEffect] = field(default_factory=list)
+    effects: list[SettingEffect] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     """By host: why the role could not be applied, or undone."""
     kept: bool = False
@@ -145,24 +145,10 @@ def apply(
     log.states(hosts, HostState.CONVERGING, role)
 
     def on_task(task: TaskResult) -> None:
-        if task.changed or task.failed:
-            ending = "failed" if task.failed else "changed"
-            log.change(
-                task.host,
-                Change(task.role, task.task, task.action, ending, task.diff or task.message),
-            )
+        if task.changed or task.failed or task.unreachable:
+            log.change(task.host, change_of(task))
 
-    request = PlayRequest(
-        playbook=tools.playbook,
-        inventory=tools.inventory,
-        hosts=tuple(hosts),
-        config=tools.config,
-        roles_path=tools.roles_path,
-        tags=(role,),
-        extra_vars={"hfprov_hosts": "all", **variables},
-        vault_password_files=tools.vault_password_files,
-        become_password=tools.become_password,
-    )
+    request = play_request(tools, (role,), hosts, variables)
     try:
         outcome = run_play(request, on_task)
     except PlayError as error:
@@ -176,7 +162,7 @@ def apply(
     }
 
 
-def effects(first: Sequence[Result], second: Sequence[Result]) -> list[TestEffect]:
+def effects(first: Sequence[Result], second: Sequence[Result]) -> list[SettingEffect]:
     """What changed between two measurements, per test, over all that both of them have.
 
     Each host or pair is compared with itself, so that hosts that differ do not hide an effect.
@@ -191,7 +177,7 @@ def effects(first: Sequence[Result], second: Sequence[Result]) -> list[TestEffec
     return [_effect(test, [pair for pair in both if pair[0].test == test]) for test in tests]
 
 
-def _effect(test: str, both: Sequence[tuple[Result, Result]]) -> TestEffect:
+def _effect(test: str, both: Sequence[tuple[Result, Result]]) -> SettingEffect:
     before: list[float] = []
     after: list[float] = []
     higher = True
@@ -204,11 +190,11 @@ def _effect(test: str, both: Sequence[tuple[Result, Result]]) -> TestEffect:
             after += [value / middle for value in new.figure.values]
             higher = old.figure.higher_is_better
     if min(len(before), len(after)) < FEWEST_SAMPLES:
-        return TestEffect(test, None, len(both), higher, "It was not measured both times.")
-    return TestEffect(test, effect(before, after), len(both), higher)
+        return SettingEffect(test, None, len(both), higher, "It was not measured both times.")
+    return SettingEffect(test, effect(before, after), len(both), higher)
 
 
-def sentence(one: TestEffect) -> str:
+def sentence(one: SettingEffect) -> str:
     """An effect in words."""
     if one.effect is None:
         return f"{one.test}: {one.reason}"

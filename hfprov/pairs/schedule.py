@@ -14,6 +14,15 @@ Pair = tuple[str, str]
 Round = tuple[Pair, ...]
 
 
+WHOLE_RACK = 64
+"""Up to so many hosts every pair is tested."""
+
+
+def rounds_for(names: Sequence[str], partners: int) -> Iterator[Round]:
+    """Every pair of a rack; of a fleet, ``partners`` others for each host."""
+    return rounds(names) if len(names) <= WHOLE_RACK else covering_rounds(names, partners)
+
+
 def rounds(names: Sequence[str]) -> Iterator[Round]:
     """Rounds of disjoint pairs in which every pair of ``names`` occurs exactly once."""
     return (_round(names, number) for number in range(_count(names)))

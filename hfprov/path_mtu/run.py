@@ -7,21 +7,26 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hfprov.baseline import Baseline
 from hfprov.errors import ExitCode, NoEvidenceError, NotUnderstoodError
-from hfprov.evidence import ip_link
-from hfprov.evidence.ip_link import Interfaces
 from hfprov.observe import Answer, observe_many
+from hfprov.pairs.ends import (
+    ADDRESSES,
+    ROLE,
+    Endpoint,
+    Rail,
+    declared,
+    endpoints,
+    interfaces_of,
+    rails,
+)
 from hfprov.pairs.explain import Cause, explain
-from hfprov.path_mtu.endpoints import Endpoint, Path, Rail, endpoints, paths, rails
+from hfprov.path_mtu.paths import Path, paths
 from hfprov.path_mtu.trial import SMALLER, Trial, ping_read, trial_of
-from hfprov.reading import Read, command
+from hfprov.reading import Read
 from hfprov.record.log import RunLog
 from hfprov.record.model import HostState, Measurement
 from hfprov.sweep import Fleet
 
-ADDRESSES = command("ip", "-j", "-d", "address", "show", limit=4 << 20)
-ROLE = "jumbo_mtu"
 Say = Callable[[str], None]
 
 
@@ -91,24 +96,6 @@ def _ends(fleet: Fleet) -> tuple[list[Endpoint], dict[str, str]]:
         untested |= {f"{answer.host} {name}": reason for name, reason in without.items()}
     ends = [end for host in fleet.baselines for end in found.get(host, ())]
     return ends, untested
-
-
-def declared(baseline: Baseline) -> tuple[Sequence[str], int]:
-    """The data interfaces of a host and the MTU they must have; none without the role."""
-    if ROLE not in baseline.roles:
-        return (), 0
-    names = [str(name) for name in baseline["jumbo_mtu_interfaces"]]
-    return names, int(str(baseline["jumbo_mtu_bytes"]))
-
-
-def interfaces_of(answer: Answer) -> Interfaces:
-    """The interfaces in an answer to :data:`ADDRESSES`; raises NoEvidenceError for none."""
-    if answer.observation is None:
-        raise NoEvidenceError(answer.error)
-    found = ip_link.parse(answer.observation.text(ADDRESSES))
-    if not isinstance(found, Interfaces):
-        raise NotUnderstoodError("'ip address' did not list interfaces.")
-    return found
 
 
 def _observe(fleet: Fleet, reads: Mapping[str, Sequence[Read]]) -> Iterator[Answer]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence import ping
 from hfprov.evidence.ping import Ping
-from hfprov.path_mtu.endpoints import Path
+from hfprov.path_mtu.paths import Path
 from hfprov.reading import Observation, Read, command
 
 SMALLER = (1280, 1500)

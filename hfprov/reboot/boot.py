@@ -14,14 +14,11 @@ from typing import Any
 
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Facts
-from hfprov.evidence.cpulist import parse_cpulist
-from hfprov.evidence.host_hardware import MEMORY_GIB
+from hfprov.evidence.host_hardware import CPUS, MEMORY_GIB
+from hfprov.evidence.loaded_modules import LOADED_DRIVERS
 from hfprov.evidence.pci_devices import PCI_DEVICES, PciDevice
-from hfprov.evidence.system import CPUS_ONLINE, KERNEL, UNITS, Kernel
-from hfprov.reading import Observation, Read, Source, glob, once, text_source
-
-MODULE_VERSIONS = glob("/sys/module/*/version", limit=256, most=4096)
-CPUS = text_source("cpus online", CPUS_ONLINE, parse_cpulist)
+from hfprov.evidence.system import KERNEL, UNITS, Kernel
+from hfprov.reading import Observation, Read, Source, once
 
 _KINDS = {
     0x0108: "NVMe controllers",
@@ -33,8 +30,6 @@ _KINDS = {
     0x1200: "processing accelerators",
 }
 """PCI classes that are counted; PCI Code and ID Assignment Specification, section 1."""
-DRIVERS = ("nvidia", "amdgpu", "habanalabs", "drv_davinci_intf_host", "mlx5_core", "bnxt_en", "ice")
-"""Modules that must be loaded again after a reboot when they were before."""
 MEMORY_TOLERANCE = 0.01
 """Share of the memory that may come and go: what a kernel reserves for itself varies."""
 
@@ -50,7 +45,7 @@ class Boot:
     """Physical PCI functions by kind, and CPUs."""
     memory_gib: float
     drivers: Mapping[str, str]
-    """Version by name of module; only of :data:`DRIVERS` that are loaded and tell their version."""
+    """Version by name; of the drivers that are loaded."""
 
     @property
     def up(self) -> bool:
@@ -58,13 +53,12 @@ class Boot:
         return self.state in ("running", "degraded")
 
 
-_SOURCES: tuple[Source[Any], ...] = (KERNEL, UNITS, CPUS, MEMORY_GIB, PCI_DEVICES)
+_SOURCES: tuple[Source[Any], ...] = (KERNEL, UNITS, CPUS, MEMORY_GIB, PCI_DEVICES, LOADED_DRIVERS)
 
 
 def boot_reads(baseline: Baseline) -> tuple[Read, ...]:
     """What must be observed to know a boot."""
-    wanted = (read for source in _SOURCES for read in source.reads(baseline))
-    return once([*wanted, MODULE_VERSIONS])
+    return once(read for source in _SOURCES for read in source.reads(baseline))
 
 
 def boot_of(seen: Observation, baseline: Baseline) -> Boot:
@@ -72,17 +66,12 @@ def boot_of(seen: Observation, baseline: Baseline) -> Boot:
     facts = Facts(seen, baseline)
     devices = _count(facts.get(PCI_DEVICES))
     devices["CPUs"] = len(facts.get(CPUS))
-    versions = {
-        result.name.split("/")[3]: result.text.strip()
-        for result in seen.each(MODULE_VERSIONS)
-        if result.ok
-    }
     return Boot(
         kernel=facts.get(KERNEL),
         state=facts.get(UNITS).state,
         devices=devices,
         memory_gib=facts.get(MEMORY_GIB),
-        drivers={name: versions[name] for name in DRIVERS if name in versions},
+        drivers=facts.get(LOADED_DRIVERS),
     )
 
 

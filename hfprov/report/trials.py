@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from hfprov.measure.traffic import advice, busiest
-from hfprov.measure.trial import TestEffect, Trial, sentence
+from hfprov.measure.trial import SettingEffect, Trial, sentence
 from hfprov.measure.watch import Watched
 from hfprov.report.inert import one_line
 from hfprov.report.measured import result_document
@@ -49,7 +49,7 @@ def trial_document(done: Trial) -> dict[str, Any]:
     }
 
 
-def _effect(one: TestEffect) -> dict[str, Any]:
+def _effect(one: SettingEffect) -> dict[str, Any]:
     known = one.effect
     return {
         "test": one.test,

@@ -44,9 +44,9 @@ from hfprov.measure.trial import Trial as RoleTrial
 from hfprov.measure.trial import effects
 from hfprov.measure.watch import Watched
 from hfprov.operate import Operation, Policy
+from hfprov.pairs.ends import Endpoint, Rail
 from hfprov.pairs.explain import explain
-from hfprov.path_mtu.endpoints import Endpoint, Rail
-from hfprov.path_mtu.endpoints import Path as NetworkPath
+from hfprov.path_mtu.paths import Path as NetworkPath
 from hfprov.path_mtu.run import PathMtu, RailResult
 from hfprov.path_mtu.trial import Trial
 from hfprov.reboot.boot import Boot

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hfprov.measure.plan import WHOLE_RACK, HostStep, PairStep, plan
+from hfprov.measure.plan import HostStep, PairStep, plan
 from hfprov.measure.tools import End, Kind, Settings, tools_of
+from hfprov.pairs.schedule import WHOLE_RACK
 
 ALL = tuple(Kind)
 
@@ -73,3 +74,19 @@ def test_everyone_who_takes_part_is_named_once():
     )
     assert found.hosts == ("a", "b")
     assert any(isinstance(step, HostStep) for step in found.steps)
+
+
+def test_hosts_that_cannot_be_kept_quiet_are_left_out_with_their_pairs():
+    hosts = ("a", "b", "c")
+    found = make(
+        {host: ["fio", "iperf3"] for host in hosts},
+        {"r": ends(hosts)},
+        (Kind.STORAGE, Kind.NETWORK),
+    )
+    left = found.without({"b"})
+    assert left.hosts == ("a", "c")
+    [pairs] = [step for step in left.steps if isinstance(step, PairStep)]
+    assert {frozenset(pair) for one in pairs.rounds for pair in one} == {frozenset("ac")}
+    assert all(pairs.rounds)
+    assert found.without(hosts).steps == ()
+    assert found.without(()).hosts == hosts

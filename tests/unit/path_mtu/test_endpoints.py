@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hfprov.evidence.ip_link import Address, Interface, Interfaces
-from hfprov.path_mtu.endpoints import PARTNERS, endpoints, paths, rails
+from hfprov.pairs.ends import endpoints, rails
+from hfprov.path_mtu.paths import PARTNERS, paths
 
 
 def link(name, *addresses, mtu=9000):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ipaddress
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from hfprov.baseline import Baseline
+from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence import ip_link
 from hfprov.evidence.ip_link import Interface, Interfaces
-from hfprov.pairs.schedule import covering_rounds, rounds
+from hfprov.observe import Answer
+from hfprov.reading import command
 
-WHOLE_RACK = 64
-"""Up to so many hosts of a rail every pair is tested."""
-PARTNERS = 12
-"""In a larger rail each host is tested against so many others."""
+ADDRESSES = command("ip", "-j", "-d", "address", "show", limit=4 << 20)
+ROLE = "jumbo_mtu"
+"""The role that declares which interfaces carry data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +46,6 @@ class Rail:
     name: str
     ends: tuple[Endpoint, ...]
     """One per host, in the order of the inventory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """From one end to another of the same rail."""
-
-    source: Endpoint
-    target: Endpoint
-
-    @property
-    def bytes(self) -> int:
-        """The largest packet that both ends are declared to carry."""
-        return min(self.source.wanted, self.target.wanted)
 
 
 def endpoints(
@@ -124,13 +114,19 @@ def rails(ends: Iterable[Endpoint]) -> tuple[list[Rail], list[Endpoint]]:
     return found, alone
 
 
-def paths(rail: Rail) -> list[Path]:
-    """What is tested in a rail, both ways: every pair of a rack, a covering sample of a fleet."""
-    by_host: Mapping[str, Endpoint] = {end.host: end for end in rail.ends}
-    hosts = list(by_host)
-    chosen = rounds(hosts) if len(hosts) <= WHOLE_RACK else covering_rounds(hosts, PARTNERS)
-    found = []
-    for one in chosen:
-        for a, b in one:
-            found += [Path(by_host[a], by_host[b]), Path(by_host[b], by_host[a])]
+def declared(baseline: Baseline) -> tuple[Sequence[str], int]:
+    """The data interfaces of a host and the MTU they must have; none without the role."""
+    if ROLE not in baseline.roles:
+        return (), 0
+    names = [str(name) for name in baseline["jumbo_mtu_interfaces"]]
+    return names, int(str(baseline["jumbo_mtu_bytes"]))
+
+
+def interfaces_of(answer: Answer) -> Interfaces:
+    """The interfaces in an answer to :data:`ADDRESSES`; raises NoEvidenceError for none."""
+    if answer.observation is None:
+        raise NoEvidenceError(answer.error)
+    found = ip_link.parse(answer.observation.text(ADDRESSES))
+    if not isinstance(found, Interfaces):
+        raise NotUnderstoodError("'ip address' did not list interfaces.")
     return found
