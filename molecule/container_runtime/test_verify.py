@@ -5,8 +5,6 @@ Shares no code with the role or the checks.
 
 import json
 
-import pytest
-
 BUSYBOX = "/opt/verify-image"
 MAKE = f"mkdir -p {BUSYBOX}/bin && cp $(which busybox) {BUSYBOX}/bin/"
 LOOK = "/bin/busybox cat /proc/self/limits && /bin/busybox df -k /dev/shm"
@@ -38,9 +36,13 @@ def test_a_container_gets_limits_and_shared_memory(host):
 
 
 def test_a_container_sees_the_device_that_it_is_given(host):
-    if is_docker(host):
-        pytest.skip("Docker of Debian 12 knows no CDI")
     name = "practice.hfprov/null=all"
+    if is_docker(host):
+        # Docker 20.10 of Debian 12 knows no CDI. Should this ever succeed, the scenario must give
+        # Docker the device as well.
+        host.check_output(MAKE)
+        assert host.run(f"docker run --rm --network none --device {name} verify true").failed
+        return
     shown = in_container(host, "--device", name, command="/bin/busybox ls /dev")
     assert "practice0" in shown.split()
     assert "practice0" not in in_container(host, command="/bin/busybox ls /dev").split()
@@ -49,9 +51,12 @@ def test_a_container_sees_the_device_that_it_is_given(host):
 
 
 def test_settings_of_the_site_are_still_there(host):
-    if not is_docker(host):
-        pytest.skip("no Docker here")
     settings = json.loads(host.check_output("cat /etc/docker/daemon.json"))
+    if not is_docker(host):
+        # Podman is the engine here: Docker's file is the site's alone, untouched and not backed up.
+        assert settings == {"log-opts": {"max-size": "10m"}, "exec-opts": ["isolation=default"]}
+        assert host.run("ls /etc/docker/daemon.json.*~").failed
+        return
     assert settings["log-opts"] == {"max-size": "10m"}
     assert settings["exec-opts"] == ["isolation=default", "native.cgroupdriver=systemd"]
     [before] = host.check_output("ls /etc/docker/daemon.json.*~").split()
@@ -61,15 +66,19 @@ def test_settings_of_the_site_are_still_there(host):
     }
 
 
-def test_a_running_container_outlives_a_restart_of_docker(host):
-    if not is_docker(host):
-        pytest.skip("no Docker here")
+def test_a_running_container_outlives_a_restart_of_its_engine(host):
     in_container(host)
-    host.check_output("docker run -d --name verify verify /bin/busybox sleep 300")
-    pid = host.check_output("docker container inspect -f '{{.State.Pid}}' verify")
-    host.check_output("systemctl restart docker")
-    assert host.check_output("docker container inspect -f '{{.State.Pid}}' verify") == pid
-    host.check_output("docker rm -f verify")
+    engine, image = ("docker", "verify") if is_docker(host) else ("podman", f"--rootfs {BUSYBOX}")
+    host.check_output(
+        f"{engine} run -d --network none --name verify {image} /bin/busybox sleep 300"
+    )
+    ask = f"{engine} container inspect -f '{{{{.State.Pid}}}}' verify"
+    pid = host.check_output(ask)
+    # Podman has no daemon: what could cut its containers is systemd reading its files again.
+    host.check_output("systemctl restart docker" if is_docker(host) else "systemctl daemon-reload")
+    assert host.check_output(ask) == pid
+    assert host.run(f"kill -0 {pid}").succeeded
+    host.check_output(f"{engine} rm -f verify")
 
 
 def test_no_image_and_no_container_is_left_over(host):

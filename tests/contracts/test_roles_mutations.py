@@ -218,6 +218,7 @@ def nodes(role):
     """Name of a node by its stack. What the test changes is undone, without the roles' help."""
     found = {stack: node_with(stack) for stack in ("networkd", "ifupdown")}
     if role == "container_runtime" and baseline()["container_runtime_engine"] != "docker":
+        # HFPROV_TEST_RACK names a rack that somebody else declares: practice racks have no engine.
         pytest.skip("The rack's inventory does not declare 'container_runtime_engine: docker'.")
     if role == "kernel":
         prepare_for_kernels()

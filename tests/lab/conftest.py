@@ -148,6 +148,7 @@ def able_machine():
         host.require_tools()
         host.require_kernel()
     except LabError as error:
+        # Only these three say that the machine cannot; 'rack.up' is not within this block.
         pytest.skip(error.message)
 
 

@@ -168,6 +168,7 @@ def slurm(site):
             timeout=120, check=False,
         )  # fmt: skip
         if done.returncode:
+            # They come from a mirror, not from this project: without a network there is no Slurm.
             pytest.skip(f"Slurm's packages cannot be had: {done.stderr.strip()[-300:]}")
         for deb in home.glob("*.deb"):
             subprocess.run(["dpkg", "-x", str(deb), str(home / "root")], check=True, timeout=60)

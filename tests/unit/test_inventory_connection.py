@@ -118,6 +118,7 @@ def test_honoured(connect, variables, field, expected):
         ("ansible_become_method: su", "su"),
         ("ansible_become_exe: doas", "doas"),
         ("ansible_become_flags: -i", "-i"),
+        # Inputs, each of which must be refused: nobody gets hfprov to leave host keys unchecked.
         ("ansible_host_key_checking: false", "StrictHostKeyChecking=no"),
         ("ansible_ssh_host_key_checking: 'no'", "StrictHostKeyChecking=no"),
         ("ansible_ssh_common_args: -o StrictHostKeyChecking=no", "StrictHostKeyChecking=no"),

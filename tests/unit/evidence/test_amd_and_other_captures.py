@@ -53,6 +53,7 @@ def at(facts, path):
 def test_capture_gives_what_the_file_says(tool, name, said):
     capture = CAPTURES / tool / name
     if not capture.exists():
+        # Recorded outputs of others' machines are not ours to copy; they lie beside the checkout.
         pytest.skip(f"the capture '{tool}/{name}' is not beside this checkout")
     text = capture.read_text(errors="backslashreplace")
     if said["is"] == "refused":
@@ -76,6 +77,7 @@ def test_capture_gives_what_the_file_says(tool, name, said):
 def test_every_capture_has_an_expectation(tool):
     folder = CAPTURES / tool
     if not folder.is_dir():
+        # As above: without the recorded outputs there is nothing to hold the expectations against.
         pytest.skip(f"the captures of '{tool}' are not beside this checkout")
     present = {path.name for path in folder.iterdir()}
     assert present, f"the folder of captures of '{tool}' is empty"
