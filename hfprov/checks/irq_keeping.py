@@ -46,7 +46,7 @@ DECLARED = (
 )
 """Keys of the scripts' configuration, in its order; each is a variable of the role."""
 DIGESTS = {
-    "irq_plan.py": "30501cec0340df83501a96df77d16fe519ba76134fd5471f72d54cb4103d5947",
+    "irq_plan.py": "8ed972dfeaef3155adb445946bd4713ed272582f55018e567c58899796ae0321",
     "irq_affinity.py": "012c39ffdf7ac16969bd85f58fdbc9639aa5a60ddf41e4e1cab82ebb7a9c7549",
     "irqbalance_policy.sh": "0ddf3693725cd183b357644c0bef57a03eb1f8884a82874f3a6b55f5fa798d48",
 }

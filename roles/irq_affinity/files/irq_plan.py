@@ -3,7 +3,8 @@
     irq_plan.py CONFIG [ROOT]
 
 CONFIG is a file or JSON text, ROOT a directory that stands for ``/``; prints JSON. Standard library
-only, any Python from 3.6.
+only, any Python from 3.6. One file, though it is long: the role runs it as an argument of Python,
+before anything of it is on the node.
 """
 
 import json

@@ -2,6 +2,9 @@
 
 Standard library only, any Python from 3.6. The argument is a JSON object: what is wanted, as in
 the role's variables, and the names that the distribution uses.
+
+One file, though it is long: the role runs it as an argument of Python, and asks packages and boot
+loader in one round trip.
 """
 
 import functools
