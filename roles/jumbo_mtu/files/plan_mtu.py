@@ -1,7 +1,7 @@
 """Say what must be done for an MTU to hold on some interfaces, as JSON. Changes nothing.
 
 Standard library only, any Python from 3.6. The argument is a JSON object: interfaces, mtu, drop_in
-(the name of our drop-in), over_ssh.
+(the name of our drop-in), netplan_file (the path of ours), over_ssh.
 """
 
 import glob
@@ -333,7 +333,7 @@ def main(asked):
         "drop_ins": sorted(drop_ins),
         "missing_directories": [path for path in directories if not os.path.isdir(path)],
         "edits": edits,
-        "left_over": sorted(set(ours) - drop_ins),
+        "left_over": sorted(set(ours) - drop_ins) + left_over_netplan(asked, profiles),
         "differing": in_order(
             [links[name] for name in names if name in links and links[name]["mtu"] != mtu],
             mtu,
@@ -342,6 +342,12 @@ def main(asked):
         "netplan": profiles[NETPLAN],
         "network_manager": profiles[NETWORK_MANAGER],
     }
+
+
+def left_over_netplan(asked, profiles):
+    """Our file of netplan where neither netplan nor NetworkManager, whom it may tell, has a say."""
+    path = asked["netplan_file"]
+    return [path] if os.path.exists(path) and not any(profiles.values()) else []
 
 
 def safe_mode(path):
