@@ -6,6 +6,7 @@ import typer
 
 from hfprov.cli import (
     certificates,
+    container_smoke,
     diagnose,
     drift,
     lab,
@@ -39,6 +40,7 @@ path_mtu.register(app)
 measure.register(app)
 trials.register(app)
 diagnose.register(app)
+container_smoke.register(app)
 records.register(app)
 reports.register(app)
 reference.register(app)

@@ -22,7 +22,7 @@ class RunStatus(StrEnum):
     """Its process is gone without a word; found by a later run."""
 
 
-PARTIAL_PHASES = ("diagnose",)
+PARTIAL_PHASES = ("diagnose", "container_smoke")
 """Phases that look at a part of a node: what they say is not how the node as a whole stands."""
 
 

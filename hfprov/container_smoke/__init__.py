@@ -1,0 +1,1 @@
+"""A minimal tensor program in containers: on every node, and between them."""
