@@ -162,7 +162,7 @@ RESTORE = {
         "test -x /usr/sbin/ethtool || apt-get -qq -y install ethtool >/dev/null; "
         "systemctl reset-failed"
     ),
-    "time_sync": "systemctl restart chrony && chronyc waitsync 30 0 0 0.2 >/dev/null",
+    "time_sync": "systemctl unmask --runtime chrony; systemctl restart chrony && chronyc waitsync 30 0 0 0.2 >/dev/null",
     "performance": "/usr/lib/systemd/systemd-sysctl --prefix=/net/ipv4",
     "comm_library": "true",
     "diagnostics_tools": (

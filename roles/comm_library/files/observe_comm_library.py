@@ -65,11 +65,13 @@ def set_of(variables):
 
 def lines_of_others(lines):
     """All lines but ours. A marker without its mate is ours, what stands behind it is not."""
-    if BEGIN in lines and END in lines[lines.index(BEGIN) :]:
-        first = lines.index(BEGIN)
-        last = lines.index(END, first)
+    # An editor of another system may have ended them with a carriage return.
+    bare = [line.rstrip() for line in lines]
+    if BEGIN in bare and END in bare[bare.index(BEGIN) :]:
+        first = bare.index(BEGIN)
+        last = bare.index(END, first)
         return lines_of_others(lines[:first] + lines[last + 1 :])
-    return [line for line in lines if line not in (BEGIN, END)]
+    return [line for line in lines if line.rstrip() not in (BEGIN, END)]
 
 
 def text_with(path, variables):

@@ -70,6 +70,9 @@ def main(asked):
     chrony, *others = units([asked["service"]] + asked["rivals"])
     running = chrony["ActiveState"] == "active"
     return {
+        "unmask": {"masked": [["unmask"]], "masked-runtime": [["unmask", "--runtime"]]}.get(
+            chrony["UnitFileState"], []
+        ),
         "installed": chrony["LoadState"] != "not-found",
         "rivals": [name for name, unit in zip(asked["rivals"], others) if is_rival(unit)],
         "stale": list(stale(asked, chrony)) if running else [],
