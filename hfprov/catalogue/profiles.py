@@ -31,6 +31,18 @@ class Diagnosis(BaseModel):
     """Whether it must have run in the boot that is observed now."""
 
 
+class ContainerSmoke(BaseModel):
+    """The smoke test in containers (``hfprov container-smoke``) that must have passed."""
+
+    model_config = _FORBID
+
+    max_age_hours: float = Field(gt=0)
+    same_boot: bool = True
+    """Whether it must have run in the boot that is observed now."""
+    together: bool = True
+    """Whether the hosts certified together must have found each other in one run of it."""
+
+
 class Gate(BaseModel):
     """What a measured value must reach on machines of some SKUs."""
 
@@ -96,6 +108,8 @@ class Profile(BaseModel):
     observed_within_minutes: float = Field(default=60, gt=0)
     """How old the observation may be that a certificate rests on."""
     diagnosis: Diagnosis | None = None
+    container_smoke: ContainerSmoke | None = None
+    """Required of hosts that are declared to have a container runtime."""
     measurements: tuple[Required, ...] = ()
     uniform: bool = False
     """Whether all hosts certified together must be alike for the command to succeed."""

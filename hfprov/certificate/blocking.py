@@ -9,83 +9,26 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import IntEnum
 
-from hfprov.baseline import Baseline
-from hfprov.catalogue.explanations import explanations
 from hfprov.catalogue.profiles import Diagnosis, Profile, Required
 from hfprov.catalogue.skus import NONE
-from hfprov.certificate.configuration import Configuration
-from hfprov.record.identity import Identity
+from hfprov.certificate.case import (
+    ABSENT,
+    PROVEN,
+    TOLERANCE,
+    Blocker,
+    Case,
+    Stage,
+    bad,
+    blocker_of,
+    excused,
+    same_boot,
+    too_old,
+)
+from hfprov.certificate.smoke import smoke_blockers
 from hfprov.record.model import Measurement
 from hfprov.verdict import Outcome, Verdict, badness
-
-PROVEN = frozenset({Outcome.PASS, Outcome.WARN})
-ACCEPTABLE = PROVEN | {Outcome.NOT_APPLICABLE}
-ABSENT = "absent"
-_TOLERANCE = timedelta(minutes=1)
-"""How far in the future something may lie that was recorded with another clock."""
-
-
-class Stage(IntEnum):
-    """In which order blockers are to be dealt with: what comes first may make the rest moot."""
-
-    REACH = 0
-    CHECKS = 1
-    DIAGNOSIS = 2
-    MEASUREMENTS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Blocker:
-    """One reason why a node gets no certificate, and what to do about it."""
-
-    check: str
-    subject: str
-    outcome: str
-    reason: str
-    remedy: str
-    stage: Stage = Stage.CHECKS
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosed:
-    """The newest diagnosis of a host, and what it measured of itself."""
-
-    run: str
-    at: datetime
-    verdicts: tuple[Verdict, ...]
-    measurements: tuple[Measurement, ...]
-    finished: bool = True
-    """False: a newer diagnosis began and did not come to a judgement."""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """All that is known of one host when it is to be certified."""
-
-    run: str
-    baseline: Baseline
-    identity: Identity | None
-    evidence_sha256: str
-    observed_at: datetime
-    verdicts: tuple[Verdict, ...]
-    configuration: Configuration = field(default_factory=Configuration)
-    phase: str = "certify"
-    diagnosed: Diagnosed | None = None
-    measurements: Sequence[Measurement] = ()
-    """Of this host, in the order in which they were recorded."""
-
-    @property
-    def host(self) -> str:
-        return self.baseline.host
-
-    @property
-    def sku(self) -> str:
-        """``node_sku`` as declared: a name, ``none``, or empty when nobody said."""
-        return str(self.baseline.get("node_sku") or "")
 
 
 def blockers(case: Case, profile: Profile, now: datetime) -> list[Blocker]:
@@ -96,6 +39,8 @@ def blockers(case: Case, profile: Profile, now: datetime) -> list[Blocker]:
     ]
     if profile.diagnosis is not None and case.sku != NONE:
         found += _diagnosis(case, profile.diagnosis, now)
+    if profile.container_smoke is not None:
+        found += smoke_blockers(case, profile.container_smoke, now)
     for wanted in profile.measurements:
         if case.sku != NONE or not wanted.only_with_accelerators:
             found += _measurement(case, wanted, now)
@@ -107,12 +52,6 @@ def unreachable(reason: str, hint: str) -> Blocker:
     """The one blocker of a host that was not observed."""
     remedy = hint or "Make the host reachable and certify it again."
     return Blocker("reachable", "", Outcome.UNKNOWN.value, reason, remedy, Stage.REACH)
-
-
-def excused(verdict: Verdict, now: datetime) -> bool:
-    """Whether somebody answers for a finding at this time."""
-    waiver = verdict.finding.waiver
-    return waiver is not None and waiver.holds(now)
 
 
 def _order(one: Blocker) -> tuple[int, int, str, str]:
@@ -130,7 +69,7 @@ def _basis(case: Case, profile: Profile, now: datetime) -> Iterator[Blocker]:
         yield block("identity", reason, "Give the node a machine-id: systemd-machine-id-setup.")
     if not case.evidence_sha256:
         yield block("evidence", "There is no evidence of this host.", "Certify it again.")
-    if case.observed_at > now + _TOLERANCE:
+    if case.observed_at > now + TOLERANCE:
         reason = f"It was observed {case.observed_at:%Y-%m-%d %H:%M} UTC, which is in the future."
         yield block("clock", reason, "Set the controller's clock.")
     elif now - case.observed_at > timedelta(minutes=profile.observed_within_minutes):
@@ -145,17 +84,11 @@ def _checks(verdicts: Sequence[Verdict], required: Sequence[str], now: datetime)
     found = []
     for pattern in required:
         matching = [one for one in verdicts if fnmatch.fnmatchcase(one.check, pattern)]
-        bad = [_blocker(one, Stage.CHECKS) for one in _bad(matching, now)]
-        if not bad and not any(one.outcome in PROVEN or excused(one, now) for one in matching):
-            bad.append(_absent(pattern, matching))
-        found += bad
+        mine = [blocker_of(one, Stage.CHECKS) for one in bad(matching, now)]
+        if not mine and not any(one.outcome in PROVEN or excused(one, now) for one in matching):
+            mine.append(_absent(pattern, matching))
+        found += mine
     return found
-
-
-def _bad(verdicts: Iterable[Verdict], now: datetime) -> Iterator[Verdict]:
-    for one in verdicts:
-        if one.outcome not in ACCEPTABLE and not excused(one, now):
-            yield one
 
 
 def _absent(pattern: str, matching: Sequence[Verdict]) -> Blocker:
@@ -166,23 +99,6 @@ def _absent(pattern: str, matching: Sequence[Verdict]) -> Blocker:
     why = next((one.finding.reason for one in matching if one.finding.reason), "")
     reason = f"The profile requires it, and it was skipped. {why}".strip()
     return Blocker(pattern, "", ABSENT, reason, "Use a profile that fits this kind of node.")
-
-
-def _blocker(verdict: Verdict, stage: Stage) -> Blocker:
-    explained = explanations().get(verdict.check)
-    expired = verdict.finding.waiver
-    reason = verdict.finding.reason
-    if expired is not None:
-        until = f"{expired.expires:%Y-%m-%d %H:%M} UTC"
-        reason = f"{reason} The waiver of {expired.owner} expired {until}.".strip()
-    return Blocker(
-        verdict.check,
-        verdict.subject,
-        verdict.outcome.value,
-        reason,
-        explained.remedy[0] if explained else "",
-        stage,
-    )
 
 
 def _diagnosis(case: Case, wanted: Diagnosis, now: datetime) -> Iterator[Blocker]:
@@ -199,10 +115,10 @@ def _diagnosis(case: Case, wanted: Diagnosis, now: datetime) -> Iterator[Blocker
     if not done.finished:
         yield block("unknown", "The newest diagnosis did not come to a judgement.")
         return
-    yield from (_blocker(one, Stage.DIAGNOSIS) for one in _bad(done.verdicts, now))
+    yield from (blocker_of(one, Stage.DIAGNOSIS) for one in bad(done.verdicts, now))
     if not any(one.outcome in PROVEN for one in done.verdicts):
         yield block(ABSENT, "The newest diagnosis tested nothing: everything was skipped.")
-    late = _too_old(done.at, wanted.max_age_hours, now)
+    late = too_old(done.at, wanted.max_age_hours, now)
     if late:
         yield block("unknown", f"The newest diagnosis {late}.")
     levels = [one for one in done.measurements if _level(one) >= wanted.level]
@@ -212,28 +128,13 @@ def _diagnosis(case: Case, wanted: Diagnosis, now: datetime) -> Iterator[Blocker
     for one in done.measurements:
         if one.value is None:
             yield block("unknown", f"'{one.test}' judged nothing.")
-        elif wanted.same_boot and not _same_boot(one, case.configuration):
+        elif wanted.same_boot and not same_boot(one, case.configuration):
             yield block("unknown", f"'{one.test}' ran before the node was booted last.")
 
 
 def _level(one: Measurement) -> int:
     level = one.parameters.get("level")
     return level if isinstance(level, int) else 0
-
-
-def _same_boot(one: Measurement, seen: Configuration) -> bool:
-    boot = one.conditions.get("boot_id")
-    return bool(boot) and boot == seen.boot_id
-
-
-def _too_old(at: datetime | None, hours: float, now: datetime) -> str:
-    if at is None:
-        return "is of an unknown time"
-    if at > now + _TOLERANCE:
-        return f"is of {at:%Y-%m-%d %H:%M} UTC, which is in the future: a clock is wrong"
-    if now - at > timedelta(hours=hours):
-        return f"is of {at:%Y-%m-%d %H:%M} UTC, and the profile allows {hours:g} hours"
-    return ""
 
 
 def newest(measurements: Iterable[Measurement], wanted: Required) -> Measurement | None:
@@ -255,10 +156,10 @@ def _measurement(case: Case, wanted: Required, now: datetime) -> Iterator[Blocke
     if one is None:
         yield block(ABSENT, "It was never measured, and the profile requires it.", again)
         return
-    late = _too_old(one.at, wanted.max_age_hours, now)
+    late = too_old(one.at, wanted.max_age_hours, now)
     if late:
         yield block("unknown", f"The newest measurement {late}.", again)
-    if wanted.same_boot and not _same_boot(one, case.configuration):
+    if wanted.same_boot and not same_boot(one, case.configuration):
         yield block("unknown", "It was measured before the node was booted last.", again)
     if one.value is None:
         yield block("unknown", "It was tried and gave no value.", again)

@@ -18,7 +18,10 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from hfprov.catalogue.profiles import Profile, Required
 from hfprov.catalogue.skus import NONE
-from hfprov.certificate.blocking import Case, blockers, excused, newest
+from hfprov.certificate.blocking import blockers, newest
+from hfprov.certificate.case import Case, excused
+from hfprov.certificate.smoke import smoke_document
+from hfprov.container_smoke.declared import without_runtime
 from hfprov.record.model import Measurement
 from hfprov.record.redaction import Redactor
 from hfprov.record.verdicts import pack
@@ -52,6 +55,8 @@ def certificate(
     diagnosed = case.diagnosed if wanted.diagnosis and case.sku != NONE else None
     if diagnosed is not None:
         waived += [one for one in diagnosed.verdicts if excused(one, now)]
+    if wanted.container_smoke and case.smoked and not without_runtime(case.baseline):
+        waived += [one for one in case.smoked.verdicts if excused(one, now)]
     measured = [
         (one, newest(case.measurements, one))
         for one in wanted.measurements
@@ -96,11 +101,18 @@ def certificate(
             "verdicts_sha256": verdicts_digest(diagnosed.verdicts),
             "tools": [_measured(one, None, case.sku) for one in diagnosed.measurements],
         },
+        "container_smoke": _smoke(case) if wanted.container_smoke else None,
         "measurements": [_measured(one, wish, case.sku) for wish, one in measured if one],
         "issued_by": asdict(issuer),
         "issued_at": now.isoformat(timespec="seconds"),
         "expires_at": expires.isoformat(timespec="seconds"),
     }
+
+
+def _smoke(case: Case) -> Document:
+    done = case.smoked
+    measured = [_measured(one, None, case.sku) for one in done.measurements] if done else []
+    return smoke_document(case, verdicts_digest(done.verdicts) if done else "", measured)
 
 
 def group_certificate(

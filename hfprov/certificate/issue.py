@@ -9,15 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hfprov.catalogue.profiles import Profile
-from hfprov.certificate.blocking import (
-    ABSENT,
-    Blocker,
-    Case,
-    Diagnosed,
-    Stage,
-    blockers,
-    unreachable,
-)
+from hfprov.certificate.blocking import blockers, unreachable
+from hfprov.certificate.case import ABSENT, Blocker, Case, Diagnosed, Stage
 from hfprov.certificate.configuration import Configuration, samples_of
 from hfprov.certificate.document import (
     Document,
@@ -29,6 +22,7 @@ from hfprov.certificate.document import (
 from hfprov.certificate.index import write_index
 from hfprov.certificate.revocation import Revoker, catch_up
 from hfprov.certificate.signing import default_principal, sign
+from hfprov.certificate.smoke import passed as smoke_passed
 from hfprov.certificate.uniformity import odd_hosts
 from hfprov.errors import ExitCode
 from hfprov.fleet_checks import Odd
@@ -40,6 +34,8 @@ from hfprov.sweep import Fleet, HostVerdicts, sweep
 
 PHASE = "certify"
 DIAGNOSE = "diagnose"
+SMOKE = ("container-smoke", "container_smoke")
+"""Command and phase of the smoke test in containers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +110,8 @@ def certify(record: Record, fleet: Fleet, log: RunLog, wish: Wish, on_host: OnHo
         for host, view in views.items()
         if view.reachable
     }
+    met = tuple(host for host, case in cases.items() if smoke_passed(case.smoked, now))
+    cases = {host: replace(case, together=met) for host, case in cases.items()}
     backwards = _clock_went_back(newest, now)
     blocked: dict[str, Sequence[Blocker]] = {}
     for host, view in views.items():
@@ -171,19 +169,23 @@ def _case(record: Record, fleet: Fleet, log: RunLog, view: HostVerdicts, at: dat
         configuration=view.configuration or Configuration(),
         phase=PHASE,
         diagnosed=diagnosed(record, fleet, host),
+        smoked=diagnosed(record, fleet, host, *SMOKE),
         measurements=tuple(record.measurements(host)),
     )
 
 
-def diagnosed(record: Record, fleet: Fleet, host: str) -> Diagnosed | None:
-    """The newest diagnosis of a host, with the waivers of today; None: there never was one."""
+def diagnosed(
+    record: Record, fleet: Fleet, host: str, command: str = DIAGNOSE, phase: str = DIAGNOSE
+) -> Diagnosed | None:
+    """The newest diagnosis of a host, with the waivers of today; None: there never was one.
+
+    With another command and phase: of what is recorded in the same way.
+    """
     entries = record.history(host, limit=500)
-    newest = next(
-        (one for one in entries if one.command == DIAGNOSE or DIAGNOSE in one.phases), None
-    )
+    newest = next((one for one in entries if one.command == command or phase in one.phases), None)
     if newest is None:
         return None
-    judged = record.run(newest.run).host(host).judged.get(DIAGNOSE)
+    judged = record.run(newest.run).host(host).judged.get(phase)
     if judged is None or newest.state is HostState.INTERRUPTED or newest.state.unfinished:
         return Diagnosed(newest.run, newest.started_at, (), (), finished=False)
     plain = [replace(one, finding=replace(one.finding, waiver=None)) for one in judged.verdicts]

@@ -9,6 +9,7 @@ from typing import Any
 
 from hfprov.certificate.configuration import Configuration, Device
 from hfprov.certificate.index import revoke_in_index, witness
+from hfprov.container_smoke.judge import MADE
 from hfprov.diagnose import BUSY
 from hfprov.record.identity import Identity
 from hfprov.record.log import RunLog
@@ -100,8 +101,8 @@ def contradiction(document: Mapping[str, Any], view: HostVerdicts, now: datetime
 def bad_verdict(document: Mapping[str, Any], verdicts: Iterable[Verdict], now: datetime) -> str:
     """The first verdict that a certificate does not stand for, in words; empty for none."""
     for one in verdicts:
-        if one.outcome not in _BAD or one.check == BUSY:
-            # A diagnosis that was refused because work runs says nothing against the node.
+        if one.outcome not in _BAD or one.check in (BUSY, MADE):
+            # A test that was not made says nothing against the node: work ran, no image is named.
             continue
         waiver = one.finding.waiver
         # Without a waiver of today the one that the certificate was given with still counts: not

@@ -182,6 +182,11 @@ def _of_evidence(record: Record, document: Mapping[str, Any]) -> Iterator[str]:
         measured += diagnosis["tools"]
         digest = diagnosis["verdicts_sha256"]
         yield from _of_verdicts(record, host, diagnosis["run"], "diagnose", digest)
+    smoke = document.get("container_smoke")  # certificates of before do not have it
+    if smoke and smoke["required"]:
+        measured += smoke["measurements"]
+        digest = smoke["verdicts_sha256"]
+        yield from _of_verdicts(record, host, smoke["run"], "container_smoke", digest)
     if measured:
         kept = {measurement_digest(one) for one in record.measurements(host)}
         for one in measured:

@@ -23,6 +23,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from hfprov.checks.registry import all_checks
+from hfprov.container_smoke.judge import CHECKS, MADE
 from hfprov.diagnosis import TOOLS
 from hfprov.errors import Problem, UsageError
 from hfprov.verdict import Outcome, Verdict, Waived
@@ -60,7 +61,7 @@ def _some_check(value: str) -> str:
         raise ValueError("the identity of a machine cannot be waived")
     if not _PATTERN.fullmatch(value):
         raise ValueError("it names a check, such as 'mtu.live', or those of one part: 'mtu.*'")
-    known = [one.id for one in all_checks()] + [one.check for one in TOOLS]
+    known = [one.id for one in all_checks()] + [one.check for one in TOOLS] + [MADE, *CHECKS]
     if not any(fnmatch.fnmatchcase(one, value) for one in known):
         raise ValueError("there is no such check; 'hfprov explain' lists them")
     return value

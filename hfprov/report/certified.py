@@ -8,7 +8,7 @@ from datetime import datetime
 
 from rich.text import Text
 
-from hfprov.certificate.blocking import Blocker
+from hfprov.certificate.case import Blocker
 from hfprov.certificate.issue import Certified, GroupResult
 from hfprov.certificate.verification import Verification
 from hfprov.record.model import Certificate
@@ -59,6 +59,9 @@ def print_certified(done: Certified) -> None:
                 Text("certified", style="green"),
                 Text(f"until {issued['expires_at']} ({issued['profile']}, {issued['id']})"),
             )
+            smoke = issued["container_smoke"]
+            if smoke:
+                out.print(Text(one_line(f"  containers  {_smoke_words(smoke)}"), style="dim"))
             for waiver in issued["waivers"]:
                 what = f"{waiver['check']} {waiver['subject']}".strip()
                 words = (
@@ -76,6 +79,15 @@ def print_certified(done: Certified) -> None:
             if one.remedy:
                 out.print(Text(f"     {one_line(one.remedy)}", style="dim"))
     _print_group(done.group)
+
+
+def _smoke_words(smoke: Document) -> str:
+    if not smoke["required"]:
+        return str(smoke["reason"])
+    return (
+        f"'{smoke['image']}' ({smoke['image_id'][:19]}, {smoke['variant']}) computed right and "
+        f"found {len(smoke['nodes'])} nodes, run {smoke['run']}"
+    )
 
 
 def _print_group(group: GroupResult) -> None:

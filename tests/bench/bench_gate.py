@@ -19,7 +19,7 @@ from pathlib import Path
 from hfprov.baseline import Baseline
 from hfprov.catalogue.profiles import find_profile
 from hfprov.certificate import signing
-from hfprov.certificate.blocking import Case
+from hfprov.certificate.case import Case
 from hfprov.certificate.document import Issuer, certificate, text_of
 from hfprov.certificate.index import write_index
 from hfprov.certificate.places import home_of

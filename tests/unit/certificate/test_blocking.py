@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from hfprov.baseline import Baseline, Value
 from hfprov.catalogue.profiles import Diagnosis, Gate, Profile, Required, profiles
-from hfprov.certificate.blocking import Case, Diagnosed, blockers
+from hfprov.certificate.blocking import blockers
+from hfprov.certificate.case import Case, Diagnosed
 from hfprov.certificate.configuration import Configuration
 from hfprov.certificate.document import Issuer, certificate
 from hfprov.record.identity import Identity
