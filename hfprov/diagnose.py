@@ -19,7 +19,7 @@ from hfprov.errors import NoEvidenceError, NotUnderstoodError, RemoteError, Usag
 from hfprov.evidence.identity import IDENTITY
 from hfprov.evidence.system import BOOT_ID, PROCESSES
 from hfprov.observe import Answer, in_parallel, observe
-from hfprov.probe import SAFE_PATH
+from hfprov.probe_commands import SAFE_PATH
 from hfprov.reading import Observation, Read, once
 from hfprov.record.errors import HostIdentityError
 from hfprov.record.log import RunLog

@@ -33,8 +33,8 @@ _ARGUMENT_LIMIT = 120 * 1024
 """Linux takes at most 128 KiB in one argument (MAX_ARG_STRLEN, execve(2))."""
 
 _LOADER = (
-    "import sys,zlib,base64;"
-    "exec(compile(zlib.decompress(base64.b64decode(sys.argv.pop(1))),'hfprov-probe','exec'))"
+    "import sys,zlib,binascii;"
+    "exec(compile(zlib.decompress(binascii.a2b_base64(sys.argv.pop(1))),'hfprov-probe','exec'))"
 )
 
 
@@ -113,10 +113,18 @@ def in_parallel(jobs: Sequence[Callable[[], T]], *, at_once: int) -> Iterator[T]
         pool.shutdown(wait=False, cancel_futures=True)
 
 
+def probe_source() -> str:
+    """The probe as one program: its parts without their imports of each other."""
+    folder = Path(probe.__file__).parent
+    texts = ((folder / part).read_text(encoding="utf-8") for part in probe.PARTS)
+    lines = (line for text in texts for line in text.splitlines())
+    return "\n".join(line for line in lines if not line.startswith("from hfprov.")) + "\n"
+
+
 @functools.cache
 def _packed_probe() -> str:
-    source = Path(probe.__file__).read_bytes()
-    return base64.b64encode(zlib.compress(source, 9)).decode("ascii")
+    packed = zlib.compress(probe_source().encode(), 9)
+    return base64.b64encode(packed).decode("ascii")
 
 
 @functools.lru_cache(maxsize=8)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence import systemd
+from hfprov.evidence.dpkg_query import one_query
 from hfprov.evidence.systemd import Properties, property_of
 from hfprov.evidence.systemd_units import together
 from hfprov.evidence.text import clean, excerpt
@@ -152,7 +153,7 @@ def _package_reads(baseline: Baseline) -> tuple[Read, ...]:
         return ()
     form = "${Package} ${db:Status-Status}\\n"
     return (
-        command("dpkg-query", "--show", f"--showformat={form}", "--", *names),
+        one_query(command("dpkg-query", "--show", f"--showformat={form}", "--", *names)),
         command("rpm", "--query", "--queryformat=%{NAME} installed\\n", "--", *names),
     )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hfprov.baseline import Baseline
 from hfprov.catalogue.drivers import drivers
 from hfprov.errors import NoEvidenceError
+from hfprov.evidence.dpkg_query import one_query
 from hfprov.evidence.kernel_packages import LOCKS, Manager, parse_dpkg, parse_rpm
 from hfprov.evidence.systemd import Properties
 from hfprov.evidence.systemd_units import shown_units, units
@@ -61,7 +62,7 @@ def _package_reads(baseline: Baseline) -> tuple[Read, Read, Read]:
     beginnings = sorted({name for one in drivers().vendors.values() for name in one.held})
     named = (one for one in _declared_names(baseline) if not one.startswith(tuple(beginnings)))
     names = (*(f"{name}*" for name in beginnings), *named)
-    dpkg = command("dpkg-query", "-W", f"--showformat={_DPKG_FORMAT}", "dpkg", *names)
+    dpkg = one_query(command("dpkg-query", "-W", f"--showformat={_DPKG_FORMAT}", "dpkg", *names))
     rpm = command("rpm", "-qa", "--queryformat", _RPM_FORMAT, *names)
     return dpkg, rpm, LOCKS
 

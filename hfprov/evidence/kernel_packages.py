@@ -14,11 +14,12 @@ from enum import StrEnum
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence.dpkg_query import one_query
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Source, command, file, glob
 
 _FORMAT = r"${db:Status-Abbrev}\t${Package}\t${Version}\t${Architecture}\t${Depends}\n"
-DPKG = command("dpkg-query", "-W", f"--showformat={_FORMAT}", "dpkg", "linux-*", limit=1 << 20)
+DPKG = one_query(command("dpkg-query", "-W", f"--showformat={_FORMAT}", "dpkg", "linux-*"))
 RPM = command(
     *("rpm", "-q", "--queryformat", r"%{NAME}\t%{VERSION}-%{RELEASE}\t%{ARCH}\n"),
     *("kernel-core", "kernel", "kernel-devel", "kernel-modules", "kernel-modules-core"),

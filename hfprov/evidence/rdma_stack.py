@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.dpkg_query import one_query
 from hfprov.evidence.modprobe import LOADED_MODULES
 from hfprov.evidence.package_facts import Manager
 from hfprov.evidence.system import MACHINE, Machine
@@ -66,7 +67,7 @@ def _reads(baseline: Baseline) -> tuple[Read, ...]:
     debian = "${Package} ${Version} ${db:Status-Status}\\n"
     el = "%{NAME} %{VERSION}-%{RELEASE} installed\\n"
     return (
-        command("dpkg-query", "--show", f"--showformat={debian}", "--", *names),
+        one_query(command("dpkg-query", "--show", f"--showformat={debian}", "--", *names)),
         command("rpm", "--query", "--all", f"--queryformat={el}", *names),
     )
 

@@ -23,10 +23,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hfprov import probe
 from hfprov.baseline import Baseline, Value
 from hfprov.judge import judge, reads_for
 from hfprov.lab.rack import Rack
+from hfprov.observe import probe_source
 from hfprov.reading import Observation
 from hfprov.verdict import Outcome
 
@@ -93,7 +93,7 @@ class Gpu:
         reads = [{"id": read.id, **read.request} for read in reads_for(base)]
         plan = {"nonce": nonce, "deadline": 60, "budget": 16 << 20, "reads": reads}
         argument = base64.b64encode(zlib.compress(json.dumps(plan).encode())).decode()
-        out = self.run(f"python3 -IS - {argument}", stdin=Path(probe.__file__).read_text())
+        out = self.run(f"python3 -IS - {argument}", stdin=probe_source())
         body = out.split(f"hfprov-begin {nonce}\n")[1].split("\n")[0]
         seen = Observation.from_json(json.loads(zlib.decompress(base64.b64decode(body))))
         found = [one for one in judge(seen, base) if one.check.startswith("driver.")]

@@ -1,6 +1,8 @@
 """The probe, run as a node runs it: a separate process that gets its plan as an argument."""
 
 import base64
+import fnmatch
+import glob as python_glob
 import json
 import os
 import shutil
@@ -12,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hfprov import probe
+from hfprov import probe, probe_commands, probe_patterns
 from hfprov.errors import NoEvidenceError
 from hfprov.observe import _LOADER, _packed_plan, _packed_probe, _unpack, parse_answer
 from hfprov.reading import command, file, glob, listing
@@ -105,8 +107,9 @@ def test_a_missing_command_is_absent():
 
 @pytest.mark.parametrize("name", ["no-such-tool-here", "/no/such/tool"])
 def test_no_process_is_started_to_find_out_that_a_command_is_missing(monkeypatch, name):
-    monkeypatch.setattr(probe.subprocess, "Popen", pytest.fail)
-    found = probe.run_command([name], "", 5, 100, probe.Clock(5, 100))
+    monkeypatch.setattr(probe_commands, "spawn", pytest.fail)
+    read = {"id": "a", "kind": "command", "argv": [name]}
+    (found,) = probe.observe({"reads": [read]})["results"]["a"]
     assert found["status"] == "absent"
 
 
@@ -181,13 +184,99 @@ def _interpreter(version):
     return pytest.skip(f"Python {version} is not installed here")
 
 
-@pytest.mark.parametrize("version", ["3.6", "3.8", "3.13"])
+@pytest.mark.parametrize("version", ["3.6", "3.7", "3.8", "3.13"])
 def test_old_and_new_pythons_run_it(version):
-    read = file("/proc/sys/kernel/osrelease")
-    assert observe(read, python=_interpreter(version)).text(read).strip()
+    read, done = file("/proc/sys/kernel/osrelease"), command("sh", "-c", "echo a; exit 3")
+    missing, denied = command("no-such-tool"), command("/etc/passwd")
+    seen = observe(read, done, missing, denied, python=_interpreter(version))
+    assert seen.text(read).strip()
+    assert (seen.one(done).text, seen.one(done).code) == ("a\n", 3)
+    assert (seen.one(missing).status, seen.one(denied).status) == ("absent", "denied")
 
 
 def test_the_plan_travels_compressed():
     packed = _packed_plan((file("/a"),), "n", 10.0)
     plan = json.loads(zlib.decompress(base64.b64decode(packed)))
     assert plan["reads"] == [{"id": "file /a", "kind": "file", "path": "/a", "limit": 65536}]
+
+
+PATTERNS = (
+    *("*", "?", "a*", "*a", "a*b*c", "*.conf", "[0-9]*", "cpu[0-9]*", "[cu]e_*count", "[!a]*"),
+    *("sd*", "[0-9a-f]*:*", "lib*.so.[0-9]*", ".*", "x", "a[b", "[]a]*", "[!]a]*", "*[*]*", "a**b"),
+)
+NAMES = (
+    *(
+        "a",
+        "b",
+        "ab",
+        "abc",
+        "aXbYc",
+        "acb",
+        "x.conf",
+        ".conf",
+        "0",
+        "12",
+        "cpu0",
+        "cpufreq",
+        "cpu",
+    ),
+    *("ce_count", "ue_noinfo_count", "ce_x", "sda", "0000:00", "g:0", "libx.so.1", "libx.so", ".h"),
+    *("x", "a[b", "]a", "a]", "a*b", "aab", "abab"),
+)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_shell_patterns_match_what_python_s_own_do(tmp_path, pattern):
+    for name in NAMES:
+        (tmp_path / name).touch()
+    found = probe_patterns.Folders().matches(f"{tmp_path}/{pattern}", 100)
+    assert [Path(one).name for one in found] == sorted(fnmatch.filter(NAMES, pattern))
+
+
+def test_folders_with_stars_are_walked_without_hidden_names(tmp_path):
+    for path in ("a/device/x", "b/device/x", ".c/device/x", "d", "e/other"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    for pattern in ("*/device/x", "*/device/*", "[a-e]/*", "*/device/../device/?", "*/nope"):
+        expected = sorted(python_glob.glob(f"{tmp_path}/{pattern}"))  # noqa: PTH207 - the measure
+        assert probe_patterns.Folders().matches(f"{tmp_path}/{pattern}", 100) == expected
+
+
+def test_no_more_matches_are_given_than_asked_for(tmp_path):
+    for name in "dcba":
+        (tmp_path / name).touch()
+    found = probe_patterns.Folders().matches(f"{tmp_path}/*", 2)
+    assert found == [f"{tmp_path}/a", f"{tmp_path}/b"]
+
+
+def test_the_probe_imports_nothing_slow():
+    """Each of these takes a node longer than to read all its files."""
+    plan = _packed_plan((file("/etc/hostname"), command("true")), "n", 10.0)
+    argv = [sys.executable, "-IS", "-X", "importtime", "-c", _LOADER, _packed_probe(), plan]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+    assert "hfprov-begin" in done.stdout
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "zlib" in imported
+    assert not imported & {"re", "json", "subprocess", "threading", "glob", "signal", "enum"}
+
+
+def test_a_pipe_that_breaks_ends_what_writes_to_it():
+    """Python ignores SIGPIPE, and what it starts must not."""
+    piped = command("sh", "-c", "(yes; echo $? >&2) | head -c 1")
+    assert observe(piped).one(piped).stderr == "141\n"
+
+
+def test_what_a_program_gets_is_no_input_and_a_session_of_its_own(monkeypatch):
+    monkeypatch.setenv("LC_ALL", "xx_XX")
+    read = command("sh", "-c", "cat; ps -o sid= -p $$ | tr -d ' '; echo $$ $LC_ALL; pwd")
+    sid, own, folder = observe(read).text(read).splitlines()
+    assert own == f"{sid} C"
+    assert folder == "/"
+
+
+def test_no_process_of_the_probe_is_among_those_that_it_sees():
+    slow, processes = command("sleep", "0.987"), glob("/proc/[0-9]*/cmdline")
+    seen = observe(slow, processes)
+    assert any(one.text.startswith(sys.executable) for one in seen.each(processes))
+    assert not any("0.987" in one.text.split("\0") for one in seen.each(processes))
