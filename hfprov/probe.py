@@ -117,10 +117,8 @@ def look(read, folders, clock):
     paths = [read["path"]] if read["kind"] == "file" else []
     if read["kind"] == "glob":
         paths = folders.matches(read["pattern"], read.get("most", 1024))
-    found = []
-    for path in paths:
-        found.append(read_file(path, read.get("limit", 65536), read.get("content", True), clock))
-    return found
+    limit, content = read.get("limit", 65536), read.get("content", True)
+    return [read_file(path, limit, content, clock) for path in paths]
 
 
 def observe(plan):
