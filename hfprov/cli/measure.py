@@ -22,7 +22,7 @@ from hfprov.cli.options import (
 from hfprov.errors import UsageError
 
 if TYPE_CHECKING:
-    from hfprov.measure.plan import MeasurePlan
+    from hfprov.measure.steps import MeasurePlan
     from hfprov.measure.tools import Kind
 
 ALL = "all"
@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
 def measure(
     what: Annotated[
         list[str] | None,
-        typer.Argument(help="gpu, memory, network, rdma, storage, collective, or all."),
+        typer.Argument(help="gpu, memory, network, rdma, latency, storage, collective, or all."),
     ] = None,
     only_plan: Annotated[
         bool, typer.Option("--plan", help="Say what would run where, and how long; run nothing.")

@@ -22,10 +22,9 @@ from hfprov.measure.statistics import (
     change_point,
     modified_z,
 )
+from hfprov.measure.tool import Tolerance
 from hfprov.verdict import Outcome, worst
 
-UNSTABLE = 0.1
-"""Coefficient of variation of the repeats from which a measurement is unstable."""
 FLOOR = 0.02
 """Least deviation that counts, as a share of the median: what sound twins differ by."""
 WORSE = 0.05
@@ -68,12 +67,12 @@ class Bound:
     source: str
 
 
-def stability(summary: Summary) -> Opinion:
+def stability(summary: Summary, tolerance: Tolerance) -> Opinion:
     """Whether the repeats agree with each other."""
     if summary.count < FEWEST_SAMPLES:
         reason = f"It was measured {summary.count} times; {FEWEST_SAMPLES} are needed."
         return Opinion(Judge.STABILITY, Outcome.UNKNOWN, reason)
-    if summary.variation > UNSTABLE:
+    if summary.variation > tolerance.unstable:
         reason = (
             f"Unstable: its repeats vary by {summary.variation:.0%}, from {summary.least:.4g} to "
             f"{summary.most:.4g}."

@@ -1,88 +1,27 @@
-"""What will be measured where, against whom and for how long. Pure; shown before anything runs."""
+"""Who measures what against whom. Pure; shown before anything runs."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from hfprov.measure.tools import REPEATS, End, HostTool, PairTool, Settings, Tool
+from hfprov.measure.steps import GroupStep, HostStep, Machine, MeasurePlan, PairStep, Step
+from hfprov.measure.tool import (
+    End,
+    Group,
+    GroupTool,
+    HostTool,
+    Kind,
+    PairTool,
+    Settings,
+    Tool,
+    programs,
+)
 from hfprov.pairs.schedule import rounds_for
 
 PARTNERS = 6
 """In a larger rail each host is measured against so many others: enough to tell whose fault it is,
 in a time that does not grow with the fleet."""
-_CONNECT = 2.0
-"""Seconds to begin one run on a node."""
-
-
-@dataclass(frozen=True, slots=True)
-class HostStep:
-    """One tool on several hosts, each by itself, all at once."""
-
-    tool: HostTool
-    hosts: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PairStep:
-    """One tool in one rail: rounds of pairs, each round's pairs at once, both ways in turn."""
-
-    tool: PairTool
-    rail: str
-    ends: Mapping[str, End]
-    rounds: tuple[tuple[tuple[str, str], ...], ...]
-
-
-Step = HostStep | PairStep
-
-
-@dataclass(frozen=True, slots=True)
-class MeasurePlan:
-    """All of it, in order."""
-
-    settings: Settings
-    steps: tuple[Step, ...]
-    missing: Mapping[str, str]
-    """By ``host: kind``: why it cannot be measured."""
-
-    @property
-    def seconds(self) -> float:
-        """About how long it takes."""
-        return sum(seconds_of(step, self.settings) for step in self.steps)
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """Every host that takes part, each once."""
-        found: dict[str, None] = {}
-        for step in self.steps:
-            members = step.hosts if isinstance(step, HostStep) else step.ends
-            found.update(dict.fromkeys(members))
-        return tuple(found)
-
-    def without(self, hosts: Collection[str]) -> MeasurePlan:
-        """The same without some hosts; their partners sit the rounds out."""
-        kept: list[Step] = []
-        for step in self.steps:
-            if isinstance(step, HostStep):
-                left = tuple(host for host in step.hosts if host not in hosts)
-                if left:
-                    kept.append(replace(step, hosts=left))
-            else:
-                pairs = tuple(
-                    tuple(pair for pair in one if not set(pair) & set(hosts)) for one in step.rounds
-                )
-                ends = {host: end for host, end in step.ends.items() if host not in hosts}
-                if any(pairs):
-                    kept.append(replace(step, ends=ends, rounds=tuple(filter(None, pairs))))
-        return replace(self, steps=tuple(kept))
-
-
-def seconds_of(step: Step, settings: Settings) -> float:
-    """About how long a step takes."""
-    if isinstance(step, HostStep):
-        return (REPEATS + 1) * (settings.seconds + _CONNECT)
-    both_ways = 2
-    return len(step.rounds) * both_ways * (max(settings.seconds, REPEATS) + 1 + 2 * _CONNECT)
 
 
 def plan(
@@ -90,66 +29,172 @@ def plan(
     settings: Settings,
     installed: Mapping[str, frozenset[str]],
     rails: Mapping[str, Mapping[str, End]],
+    machines: Mapping[str, Machine] | None = None,
 ) -> MeasurePlan:
-    """Put tools on hosts and hosts into pairs.
+    """Put tools on hosts, hosts into pairs, and all hosts of a rail into a group.
 
-    ``installed``: by host, the names of the tools that it has. ``rails``: by name, the end of each
-    host. Hosts come in the order of ``installed``.
+    ``installed``: by host, the names of the programs that it has. ``rails``: by name, the end of
+    each host. Hosts come in the order of ``installed``.
     """
-    steps: list[Step] = []
-    missing: dict[str, str] = {}
+    site = _Site(settings, installed, rails, machines or {})
     for kind in dict.fromkeys(tool.kind for tool in tools):
-        of_kind = [tool for tool in tools if tool.kind is kind]
-        chosen = {
-            host: next((tool for tool in of_kind if tool.name in names), None)
-            for host, names in installed.items()
-        }
-        for host, tool in chosen.items():
-            if tool is None:
-                names = " nor ".join(f"'{one.name}'" for one in of_kind)
-                missing[f"{host}: {kind.value}"] = (
-                    f"It has no {names}. Role 'diagnostics_tools' installs it: name it in "
-                    "'diagnostics_tools_wanted' or 'diagnostics_tools_site_packages'."
-                )
-        for tool in of_kind:
-            hosts = tuple(host for host, one in chosen.items() if one is tool)
-            if not hosts:
-                continue
-            if isinstance(tool, HostTool):
-                steps.append(HostStep(tool, hosts))
-            else:
-                steps += _pair_steps(tool, hosts, rails, missing)
-    return MeasurePlan(settings, tuple(steps), missing)
+        site.add(kind, [tool for tool in tools if tool.kind is kind])
+    return MeasurePlan(settings, tuple(site.steps), site.missing)
 
 
-def _pair_steps(
-    tool: PairTool,
-    hosts: Sequence[str],
-    rails: Mapping[str, Mapping[str, End]],
-    missing: dict[str, str],
-) -> list[PairStep]:
-    steps = []
-    placed: set[str] = set()
-    for name, ends in rails.items():
-        members = [host for host in hosts if host in ends and _usable(tool, ends[host])]
-        if len(members) < 2:  # noqa: PLR2004 - it takes two
-            continue
-        placed.update(members)
-        chosen = rounds_for(members, PARTNERS)
-        steps.append(PairStep(tool, name, {host: ends[host] for host in members}, tuple(chosen)))
-    for host in hosts:
-        if host not in placed:
-            missing[f"{host}: {tool.kind.value}"] = (
-                "There is no other host in a network of its data interfaces to measure against."
-                if not _needs_rdma(tool)
-                else "It shares no network with another host on which both have an RDMA device."
+@dataclass(slots=True)
+class _Site:
+    """A plan in the making."""
+
+    settings: Settings
+    installed: Mapping[str, frozenset[str]]
+    rails: Mapping[str, Mapping[str, End]]
+    machines: Mapping[str, Machine]
+    steps: list[Step] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def machine(self, host: str) -> Machine:
+        return self.machines.get(host, Machine())
+
+    def add(self, kind: Kind, tools: Sequence[Tool]) -> None:
+        """Steps of one kind: per aim and host the first tool that is there."""
+        chosen: dict[int, list[str]] = {id(tool): [] for tool in tools}
+        for host in self.installed:
+            for some in self._aims(host, kind, tools):
+                self._choose(host, kind, some, chosen)
+        for tool in tools:
+            hosts = tuple(dict.fromkeys(chosen[id(tool)]))
+            if isinstance(tool, HostTool) and hosts:
+                self.steps.append(HostStep(tool, hosts))
+            elif isinstance(tool, PairTool):
+                self._pairs(tool, hosts)
+            elif isinstance(tool, GroupTool):
+                self._groups(tool, hosts)
+
+    def _aims(self, host: str, kind: Kind, tools: Sequence[Tool]) -> list[list[Tool]]:
+        """Tools of a kind that make sense on a host, those that replace each other together."""
+        machine = self.machine(host)
+        if machine.in_use and any(_accelerated(tool) for tool in tools):
+            self._lacks(host, kind, machine.in_use)
+            return []
+        fitting = [tool for tool in tools if self._fits(host, tool)]
+        if not fitting and tools[0].kind is not Kind.LATENCY:
+            self._lacks(
+                host, kind, f"No tool here measures accelerators of vendor '{machine.vendor}'."
             )
-    return steps
+        found: dict[str, list[Tool]] = {}
+        for tool in fitting:
+            # Of a machine whose vendor nobody knows, the one vendor's tool that is there will do.
+            unclear = isinstance(tool, HostTool) and tool.vendors and not machine.vendor
+            found.setdefault(kind.value if unclear else tool.aim or tool.name, []).append(tool)
+        return list(found.values())
+
+    def _fits(self, host: str, tool: Tool) -> bool:
+        if isinstance(tool, PairTool):
+            # Without any RDMA device there is no RDMA latency to be had; bandwidth was asked for.
+            return not (tool.rdma and tool.kind is Kind.LATENCY) or self._has_rdma(host)
+        if isinstance(tool, GroupTool) and not self._has_company(host):
+            return False
+        vendor = self.machine(host).vendor
+        return not tool.vendors or not vendor or vendor in tool.vendors
+
+    def _has_rdma(self, host: str) -> bool:
+        return any(host in ends and ends[host].rdma_device for ends in self.rails.values())
+
+    def _has_company(self, host: str) -> bool:
+        return any(host in ends and len(ends) > 1 for ends in self.rails.values())
+
+    def _choose(
+        self, host: str, kind: Kind, tools: Sequence[Tool], chosen: dict[int, list[str]]
+    ) -> None:
+        there = self.installed[host]
+        for tool in tools:
+            if there.issuperset(programs(tool)):
+                chosen[id(tool)].append(host)
+                # The next best is for partners that do not have this one.
+                if not isinstance(tool, PairTool):
+                    return
+        if any(host in chosen[id(tool)] for tool in tools):
+            return
+        absent = [
+            " and ".join(f"'{one}'" for one in programs(tool) if one not in there) for tool in tools
+        ]
+        self._lacks(
+            host,
+            kind,
+            f"It has no {' nor '.join(absent)}. Role 'diagnostics_tools' installs it: name it in "
+            "'diagnostics_tools_wanted' or 'diagnostics_tools_site_packages'.",
+        )
+
+    def _lacks(self, host: str, kind: Kind, reason: str) -> None:
+        key = f"{host}: {kind.value}"
+        if reason not in self.missing.get(key, ""):
+            self.missing[key] = f"{self.missing[key]} {reason}" if key in self.missing else reason
+
+    def _pairs(self, tool: PairTool, hosts: Sequence[str]) -> None:
+        """Pairs in each rail, of hosts that no better tool of the same aim has measured there."""
+        placed: set[str] = set()
+        for name, ends in self.rails.items():
+            served = self._served(tool, name)
+            able = [
+                host for host in hosts if host in ends and (ends[host].rdma_device or not tool.rdma)
+            ]
+            if served and served.issuperset(able):
+                placed.update(able)
+                continue
+            if len(able) < 2:  # noqa: PLR2004 - it takes two
+                continue
+            placed.update(able)
+            rounds = tuple(rounds_for(able, PARTNERS))
+            self.steps.append(PairStep(tool, name, {host: ends[host] for host in able}, rounds))
+        for host in hosts:
+            if host not in placed and not self._measured(tool, host):
+                self._lacks(
+                    host,
+                    tool.kind,
+                    "It shares no network with another host on which both have an RDMA device."
+                    if tool.rdma
+                    else "There is no other host in a network of its data interfaces to measure "
+                    "against.",
+                )
+
+    def _served(self, tool: PairTool, rail: str) -> set[str]:
+        """Hosts of a rail that a tool of the same aim measures already."""
+        return {
+            host
+            for step in self.steps
+            if isinstance(step, PairStep) and step.rail == rail and step.tool.aim == tool.aim
+            for host in step.ends
+        }
+
+    def _measured(self, tool: PairTool, host: str) -> bool:
+        return any(host in self._served(tool, rail) for rail in self.rails)
+
+    def _groups(self, tool: GroupTool, hosts: Sequence[str]) -> None:
+        """One run per set of hosts: all of a node's cards take part, whatever rail is named."""
+        seen: set[frozenset[str]] = set()
+        for name, ends in self.rails.items():
+            able = [host for host in hosts if host in ends]
+            counts = {self.machine(host).accelerators for host in able}
+            if len(able) < 2 or frozenset(able) in seen:  # noqa: PLR2004
+                continue
+            if len(counts) != 1 or not min(counts):
+                for host in able:
+                    self._lacks(
+                        host,
+                        tool.kind,
+                        "A collective over nodes takes the same number of accelerators in each, "
+                        "and the number must be known: declare 'node_sku'.",
+                    )
+                continue
+            seen.add(frozenset(able))
+            group = Group(
+                tuple(ends[host] for host in able),
+                min(counts),
+                self.machine(able[0]).environment,
+            )
+            self.steps.append(GroupStep(tool, name, group))
 
 
-def _needs_rdma(tool: PairTool) -> bool:
-    return tool.name.startswith("ib_")
-
-
-def _usable(tool: PairTool, end: End) -> bool:
-    return bool(end.rdma_device) or not _needs_rdma(tool)
+def _accelerated(tool: Tool) -> bool:
+    return not isinstance(tool, PairTool) and bool(tool.vendors)

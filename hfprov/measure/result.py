@@ -18,14 +18,12 @@ from hfprov.measure.judges import (
     stability,
     together,
 )
-from hfprov.measure.session import Taken
 from hfprov.measure.statistics import Summary, summarise
-from hfprov.measure.tools import Figure
+from hfprov.measure.taken import Taken
+from hfprov.measure.tool import Figure, Tolerance
 from hfprov.pairs.explain import Cause, Kind, explain
 from hfprov.verdict import Outcome
 
-SLOW = 0.8
-"""Share of what good pairs reach below which a pair is slow."""
 _BEST = 0.25
 """Share of pairs that stands for what the network can do: in a small rack one bad host spoils half
 of all pairs, and the middle with them."""
@@ -64,13 +62,17 @@ class Culprit:
     usual: float
     """What good pairs reach."""
     unit: str
+    tolerance: Tolerance
+    higher_is_better: bool
     alone: float | None = None
     """What the host reached with nothing else on the network; None: not tried."""
 
     @property
     def only_beside_others(self) -> bool:
         """Whether it is fast when it is alone: the network is shared, not broken at this host."""
-        return self.alone is not None and self.alone >= SLOW * self.usual
+        return self.alone is not None and as_good(
+            self.alone, self.usual, self.tolerance, higher_is_better=self.higher_is_better
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,8 @@ class Judging:
     """By host and test."""
     past: Mapping[tuple[str, str, str], Sequence[Past]]
     """By host, peer and test, oldest first."""
-    conditions: Mapping[tuple[str, str], Mapping[str, Any]]
-    """By host and name of the tool."""
+    conditions: Mapping[tuple[str, str, str], Mapping[str, Any]]
+    """By host, peer and name of the tool."""
 
 
 def judge(taken: Sequence[Taken], known: Judging) -> list[Result]:
@@ -94,8 +96,7 @@ def judge(taken: Sequence[Taken], known: Judging) -> list[Result]:
                 medians.setdefault(test, []).append((one, statistics.median(figure.values)))
     results = []
     for one in taken:
-        known_here = known.conditions.get((one.host, one.tool.name), {})
-        conditions = {**known_here, "argv": list(one.argv)}
+        conditions = known.conditions.get((one.host, one.peer, one.tool.name), {})
         if one.problem or not one.figures:
             reason = one.problem or "It gave no figure."
             spoken = Opinion(Judge.STABILITY, Outcome.UNKNOWN, reason)
@@ -125,7 +126,7 @@ def _opinions(
     better = figure.higher_is_better
     past = known.past.get((one.host, one.peer, figure.test), ())
     return (
-        stability(summary),
+        stability(summary, figure.tolerance),
         nominal(summary.median, known.bounds.get((one.host, figure.test)), higher_is_better=better),
         peers(summary.median, others, higher_is_better=better),
         history(summary.median, past, conditions, higher_is_better=better),
@@ -134,35 +135,58 @@ def _opinions(
 
 def culprits(taken: Iterable[Taken]) -> list[Culprit]:
     """Per rail and test, what explains the pairs that are slow beside the best ones."""
-    groups: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
-    units: dict[tuple[str, str], str] = {}
+    groups: dict[tuple[str, str], dict[tuple[str, str], Figure]] = {}
     for one in taken:
         if one.peer and not one.problem:
             for test, figure in one.figures.items():
-                key = one.rail, test
-                groups.setdefault(key, {})[one.host, one.peer] = statistics.median(figure.values)
-                units[key] = figure.unit
-    found = []
-    for (rail, test), values in groups.items():
-        usual = usual_of(list(values.values()))
-        passed = {pair: value >= SLOW * usual for pair, value in values.items()}
-        for cause in explain(passed):
-            slow = [
-                value
-                for pair, value in values.items()
-                if not passed[pair] and _concerns(cause, pair)
-            ]
-            if slow:
-                found.append(
-                    Culprit(rail, test, cause, statistics.median(slow), usual, units[rail, test])
-                )
-    return found
+                groups.setdefault((one.rail, test), {})[one.host, one.peer] = figure
+    return [
+        found for (rail, test), pairs in groups.items() for found in _explained(rail, test, pairs)
+    ]
+
+
+def _explained(rail: str, test: str, pairs: Mapping[tuple[str, str], Figure]) -> Iterable[Culprit]:
+    kind = next(iter(pairs.values()))
+    better = kind.higher_is_better
+    values = {pair: statistics.median(figure.values) for pair, figure in pairs.items()}
+    usual = usual_of(list(values.values())) if better else usual_latency(values)
+    passed = {
+        pair: as_good(value, usual, kind.tolerance, higher_is_better=better)
+        for pair, value in values.items()
+    }
+    for cause in explain(passed):
+        slow = [
+            value for pair, value in values.items() if not passed[pair] and _concerns(cause, pair)
+        ]
+        if slow:
+            middle = statistics.median(slow)
+            yield Culprit(rail, test, cause, middle, usual, kind.unit, kind.tolerance, better)
 
 
 def usual_of(values: Sequence[float]) -> float:
     """What good pairs reach: the median of the best quarter."""
     best = sorted(values)[-max(1, round(_BEST * len(values))) :]
     return statistics.median(best)
+
+
+def usual_latency(values: Mapping[tuple[str, str], float]) -> float:
+    """What good pairs need: the middle host's middle pair.
+
+    A pair is as fast as its slower end, but its latency is the sum of both ends. So the best
+    quarter would be the pairs of one host that is better than the others, and accuse them all.
+    """
+    by_host: dict[str, list[float]] = {}
+    for pair, value in values.items():
+        for host in pair:
+            by_host.setdefault(host, []).append(value)
+    return statistics.median_low([statistics.median_low(mine) for mine in by_host.values()])
+
+
+def as_good(value: float, usual: float, tolerance: Tolerance, *, higher_is_better: bool) -> bool:
+    """Whether a value is near what good pairs reach, or better."""
+    if higher_is_better:
+        return value >= tolerance.slow * usual
+    return value <= usual / tolerance.slow
 
 
 def _concerns(cause: Cause, pair: tuple[str, str]) -> bool:
@@ -172,3 +196,24 @@ def _concerns(cause: Cause, pair: tuple[str, str]) -> bool:
             {pair[1]} & one and {pair[0]} & other
         )
     return bool(set(pair) & set(cause.hosts[0]))
+
+
+def words(one: Culprit) -> str:
+    """What explains slow pairs, in a sentence."""
+    groups = [", ".join(group) for group in one.cause.hosts]
+    reach = "reach" if one.higher_is_better else "need"
+    figures = f"{one.value:.3g} {one.unit}, where others {reach} {one.usual:.3g}"
+    pairs = f"{one.cause.failed} of {one.cause.of} pairs are slow"
+    if one.cause.kind is Kind.RAIL:
+        return f"{one.test} in {one.rail}: the pairs differ widely; no single host explains it."
+    if one.cause.kind is Kind.GROUPS:
+        return f"{one.test} in {one.rail}: slow between {groups[0]} and {groups[1]} ({figures})."
+    if one.cause.kind is Kind.PAIR:
+        return f"{one.test} in {one.rail}: slow from {groups[0]} to {groups[1]} ({figures})."
+    again = ""
+    if one.alone is not None:
+        again = f" Alone it {reach}{'es' if one.higher_is_better else 's'} {one.alone:.3g}"
+        again += (
+            ": slow only beside others." if one.only_beside_others else ": it is slow by itself."
+        )
+    return f"{groups[0]}: {one.test} in {one.rail}: {pairs} ({figures}).{again}"

@@ -6,20 +6,23 @@ import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from hfprov.baseline import Baseline
-from hfprov.catalogue.bandwidths import bandwidth_for
 from hfprov.catalogue.skus import find_sku
 from hfprov.errors import ExitCode
-from hfprov.measure.judges import Bound, Past
-from hfprov.measure.look import Ready, look, rails_of
-from hfprov.measure.plan import HostStep, MeasurePlan, PairStep, Step, plan, seconds_of
-from hfprov.measure.result import Culprit, Judging, Result, culprits, judge
-from hfprov.measure.session import Taken, quiet_nodes, run_host_step, run_round
+from hfprov.measure.judging import judging, measurement
+from hfprov.measure.look import Ready, look, rails_of, states
+from hfprov.measure.plan import plan
+from hfprov.measure.quiesce import quiet_nodes
+from hfprov.measure.result import Culprit, Result, culprits, judge, words
+from hfprov.measure.session import run_group_step, run_host_step, run_round
+from hfprov.measure.steps import GroupStep, HostStep, MeasurePlan, PairStep, Step, seconds_of
+from hfprov.measure.taken import Taken
 from hfprov.measure.tools import Kind, Settings, tools_of
 from hfprov.pairs.explain import Kind as CauseKind
 from hfprov.record.log import RunLog
-from hfprov.record.model import HostState, Measurement
+from hfprov.record.model import HostState
 from hfprov.record.store import Record
 from hfprov.sweep import Fleet
 from hfprov.verdict import Outcome, worst
@@ -49,6 +52,8 @@ class Measured:
     unfit: Mapping[str, str]
     """By host, or host and kind: why it was not measured."""
     code: ExitCode
+    cautions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By host: what may distort its figures."""
 
 
 def measure(
@@ -66,8 +71,12 @@ def measure(
     tools = tools_of(request.kinds)
     ready, unfit = look(fleet, tools)
     installed = {host: frozenset(one.tools) for host, one in ready.items()}
-    todo = plan(tools, request.settings, installed, rails_of(ready.values()))
+    machines = {host: one.machine for host, one in ready.items()}
+    todo = plan(tools, request.settings, installed, rails_of(ready.values()), machines)
+    cautions = {host: ready[host].cautions for host in todo.hosts if ready[host].cautions}
     on_plan(todo)
+    for host, reasons in cautions.items():
+        say(f"{host}: {' '.join(reasons)}")
     results: list[Result] = []
     found: list[Culprit] = []
     if todo.steps and not request.only_plan:
@@ -78,14 +87,21 @@ def measure(
             # Recorded step by step: what was measured is not lost with what is interrupted.
             for step in todo.without(noisy).steps:
                 taken, blamed = _take(fleet, step, request.settings, say)
-                judged = judge(taken, _judging(record, fleet, ready, taken))
-                _record(log, ready, judged, blamed)
+                judged = judge(taken, judging(record, fleet, ready, taken))
+                _record(log, judged, blamed)
                 results += judged
                 found += blamed
+            _record_states(log, ready, states(fleet, todo.without(noisy).hosts))
         log.states(todo.hosts, HostState.OBSERVED)
     unfit |= todo.missing
     return Measured(
-        log.id, todo, tuple(results), tuple(found), unfit, _exit_code(results, found, unfit)
+        log.id,
+        todo,
+        tuple(results),
+        tuple(found),
+        unfit,
+        _exit_code(results, found, unfit),
+        cautions,
     )
 
 
@@ -99,6 +115,9 @@ def _take(
         say(f"{step.tool.name} on {len(step.hosts)} hosts, {about}")
         chosen = {host: _settings_of(fleet.baselines[host], settings) for host in step.hosts}
         taken = run_host_step(fleet, step, chosen)
+    elif isinstance(step, GroupStep):
+        say(f"{step.tool.name} over {len(step.hosts)} hosts of {step.rail}, {about}")
+        taken = run_group_step(fleet, step, settings)
     else:
         taken = []
         for number, pairs in enumerate(step.rounds, start=1):
@@ -110,16 +129,21 @@ def _take(
     return taken, blamed
 
 
-def _record(
-    log: RunLog,
-    ready: Mapping[str, Ready],
-    results: Sequence[Result],
-    found: Sequence[Culprit],
-) -> None:
+def _record(log: RunLog, results: Sequence[Result], found: Sequence[Culprit]) -> None:
     for one in results:
-        log.measured(_measurement(one, ready[one.host]))
+        log.measured(measurement(one))
     for blamed in found:
         log.event("slow", words(blamed))
+
+
+def _record_states(
+    log: RunLog, ready: Mapping[str, Ready], after: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """What the nodes were like before is with every figure; what they became is told once."""
+    for host, state in after.items():
+        before = {name: ready[host].conditions.get(name) for name in state}
+        data = json.loads(json.dumps({"before": before, "after": state}, default=str))
+        log.event("conditions", "Load, temperatures and clocks after it was measured.", host, data)
 
 
 def _settings_of(baseline: Baseline, settings: Settings) -> Settings:
@@ -147,87 +171,11 @@ def _retested(
                 for one in again
                 if not one.problem and suspect.test in one.figures
             ]
-            found.append(replace(suspect, alone=min(values) if values else None))
+            worst_way = min if suspect.higher_is_better else max
+            found.append(replace(suspect, alone=worst_way(values) if values else None))
         else:
             found.append(suspect)
     return found
-
-
-def _judging(
-    record: Record, fleet: Fleet, ready: Mapping[str, Ready], taken: Sequence[Taken]
-) -> Judging:
-    bounds: dict[tuple[str, str], Bound] = {}
-    past: dict[tuple[str, str, str], list[Past]] = {}
-    for one in taken:
-        for test, figure in one.figures.items():
-            if bound := bound_of(fleet.baselines[one.host], test):
-                bounds[one.host, test] = bound
-            past[one.host, one.peer, test] = [
-                Past(old.value, old.conditions, old.run)
-                for old in record.measurements(one.host, test)
-                if old.value is not None and old.peer == one.peer and old.unit == figure.unit
-            ]
-    conditions = {(one.host, one.tool.name): _conditions(one, ready[one.host]) for one in taken}
-    return Judging(bounds, past, conditions)
-
-
-def bound_of(baseline: Baseline, test: str) -> Bound | None:
-    """What a test must reach on a host: as declared, else as the catalogue knows its SKU."""
-    declared = baseline.get("node_expected_measurements") or {}
-    if isinstance(declared, Mapping) and test in declared:
-        return Bound(float(str(declared[test])), "node_expected_measurements")
-    row = bandwidth_for(test, str(baseline.get("node_sku", "")))
-    return Bound(row.gate, row.source) if row else None
-
-
-def _conditions(one: Taken, ready: Ready) -> dict[str, object]:
-    return {**ready.conditions, **ready.tools.get(one.tool.name, {})}
-
-
-def _measurement(one: Result, ready: Ready) -> Measurement:
-    tool = one.taken.tool
-    conditions = {
-        **_conditions(one.taken, ready),
-        "argv": list(one.taken.argv),
-        "alone": one.taken.alone,
-        "outcome": one.outcome.value,
-        "opinions": [[spoken.judge, spoken.outcome, spoken.reason] for spoken in one.opinions],
-    }
-    return Measurement(
-        one.host,
-        one.test,
-        one.summary.median if one.summary else None,
-        one.unit,
-        peer=one.peer,
-        parameters={
-            "tool": tool.name,
-            "rail": one.rail,
-            "curve": [list(point) for point in one.figure.curve] if one.figure else [],
-        },
-        samples=one.figure.values if one.figure else (),
-        conditions=json.loads(json.dumps(conditions, default=str)),
-        raw=one.taken.raw,
-    )
-
-
-def words(one: Culprit) -> str:
-    """What explains slow pairs, in a sentence."""
-    groups = [", ".join(group) for group in one.cause.hosts]
-    figures = f"{one.value:.3g} {one.unit}, where others reach {one.usual:.3g}"
-    pairs = f"{one.cause.failed} of {one.cause.of} pairs are slow"
-    if one.cause.kind is CauseKind.RAIL:
-        return f"{one.test} in {one.rail}: the pairs differ widely; no single host explains it."
-    if one.cause.kind is CauseKind.GROUPS:
-        return f"{one.test} in {one.rail}: slow between {groups[0]} and {groups[1]} ({figures})."
-    if one.cause.kind is CauseKind.PAIR:
-        return f"{one.test} in {one.rail}: slow from {groups[0]} to {groups[1]} ({figures})."
-    again = ""
-    if one.alone is not None:
-        again = f" Alone it reaches {one.alone:.3g}"
-        again += (
-            ": slow only beside others." if one.only_beside_others else ": it is slow by itself."
-        )
-    return f"{groups[0]}: {one.test} in {one.rail}: {pairs} ({figures}).{again}"
 
 
 def _exit_code(

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import functools
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from hfprov.declare.connection import Connection
 from hfprov.diagnose import on_node
-from hfprov.errors import HfprovError, NotUnderstoodError, RemoteError
-from hfprov.measure.judges import UNSTABLE
-from hfprov.measure.plan import HostStep, PairStep
-from hfprov.measure.quiesce import Quiet, quiesce, restore
-from hfprov.measure.statistics import summarise
-from hfprov.measure.tools import REPEATS, End, Figure, HostTool, PairTool, Settings, Tool
+from hfprov.errors import HfprovError, NotUnderstoodError
+from hfprov.measure.steps import GroupStep, HostStep, PairStep
+from hfprov.measure.taken import Taken
+from hfprov.measure.tool import REPEATS, End, Figure, HostTool, PairTool, Settings, Tool
 from hfprov.observe import in_parallel
 from hfprov.remote import Output, run
 from hfprov.sweep import Fleet
@@ -33,76 +30,11 @@ _ATTEMPTS = 2
 """Times that a tool's repeats are made anew when they do not agree with each other."""
 _TRIES = 20
 _TRY_AGAIN = 0.5
+_SERVER_ENDS = 5.0
+"""Seconds that a server may take to end behind its client; its port is wanted again."""
 
 
-@dataclass(slots=True)
-class Taken:
-    """What one tool said on one host, or from one host to another."""
-
-    tool: Tool
-    host: str
-    peer: str = ""
-    rail: str = ""
-    argv: tuple[str, ...] = ()
-    figures: dict[str, Figure] = field(default_factory=dict)
-    """By test, with the values of all repeats."""
-    problem: str = ""
-    """Why there are no figures, or why they do not count."""
-    raw: bytes = b""
-    """The output of the last run."""
-    alone: bool = False
-    """Whether nothing else was measured at the same time."""
-
-    @property
-    def fewest(self) -> int:
-        """The fewest values of a test; 0 without any."""
-        return min((len(one.values) for one in self.figures.values()), default=0)
-
-    @property
-    def steady(self) -> bool:
-        """Whether the repeats of every test agree with each other."""
-        return all(summarise(one.values).variation <= UNSTABLE for one in self.figures.values())
-
-    def add(self, found: Sequence[Figure]) -> None:
-        """Take over one run's figures."""
-        for one in found:
-            known = self.figures.get(one.test)
-            values = (*(known.values if known else ()), *one.values)
-            self.figures[one.test] = Figure(
-                one.test, one.unit, values, one.curve, one.higher_is_better
-            )
-
-
-@contextmanager
-def quiet_nodes(
-    fleet: Fleet, hosts: Sequence[str], seconds: float, say: Callable[[str], None]
-) -> Iterator[dict[str, str]]:
-    """Keep hosts quiet within the block. Gives, by host, why that was not possible.
-
-    Afterwards, in every case, what was stopped is started again; a host that cannot be reached then
-    does it by itself after ``seconds``.
-    """
-    stopped: list[Quiet] = []
-
-    def one(host: str) -> tuple[str, str]:
-        try:
-            stopped.append(quiesce(fleet.connections[host], seconds))
-        except RemoteError as error:
-            return host, error.message
-        return host, ""
-
-    try:
-        asked = in_parallel([functools.partial(one, host) for host in hosts], at_once=fleet.at_once)
-        yield {host: reason for host, reason in asked if reason}
-    finally:
-        back = [functools.partial(_back, fleet.connections[one.host], one) for one in stopped]
-        for host, reason in in_parallel(back, at_once=fleet.at_once):
-            if reason:
-                say(f"{host}: timers are started again by the node itself, later: {reason}")
-
-
-def _back(connection: Connection, quiet: Quiet) -> tuple[str, str]:
-    return quiet.host, restore(connection, quiet)
+Reader = Callable[[str], Sequence[Figure]]
 
 
 def run_host_step(fleet: Fleet, step: HostStep, settings: Mapping[str, Settings]) -> list[Taken]:
@@ -115,33 +47,58 @@ def run_host_step(fleet: Fleet, step: HostStep, settings: Mapping[str, Settings]
 
 
 def _on_host(connection: Connection, tool: HostTool, settings: Settings) -> Taken:
-    argv = tuple(tool.argv(settings))
-    taken = Taken(tool, connection.host, argv=argv, alone=True)
+    taken = Taken(tool, connection.host, argv=tuple(tool.argv(settings)), alone=True)
     seconds = settings.seconds * 4 + tool.seconds
+    _repeat(taken, connection, seconds, lambda text: tool.read(text, settings))
+    return taken
+
+
+def run_group_step(fleet: Fleet, step: GroupStep, settings: Settings) -> list[Taken]:
+    """One tool over a group, started on its first host, which stands for all of them."""
+    first = step.group.ends[0].host
+    taken = Taken(
+        step.tool,
+        first,
+        rail=step.rail,
+        argv=tuple(step.tool.argv(step.group, settings)),
+        alone=True,
+        hosts=step.hosts,
+    )
+    connection = fleet.connections[first]
+    _repeat(taken, connection, step.tool.seconds, lambda text: step.tool.read(text, step.group))
+    return [taken]
+
+
+def _repeat(taken: Taken, connection: Connection, seconds: float, read: Reader) -> None:
+    """Run a command once to warm up and then as often as its figures need to be believed."""
 
     def once() -> Output:
-        return _run(connection, argv, seconds)
+        return _run(connection, taken.argv, seconds)
 
     try:
-        _take(taken, once())  # to warm up
+        _take(taken, once(), read)  # to warm up
         for _ in range(_ATTEMPTS):
             taken.figures.clear()
             for _ in range(REPEATS):
-                _take(taken, once())
+                _take(taken, once(), read)
             if taken.steady:
                 break
     except HfprovError as error:
         taken.problem = error.message
-    return taken
 
 
-def _take(taken: Taken, told: Output) -> None:
-    """Take over the figures of one run. Raises NotUnderstoodError when there are none."""
-    taken.raw = told.stdout + told.stderr.encode()
-    found = taken.tool.read(_text(told))
+def _figures(tool: Tool, told: Output, read: Reader) -> Sequence[Figure]:
+    """The figures of one run. Raises NotUnderstoodError when there are none."""
+    found = read(_text(told))
     if told.code != 0:
-        raise NotUnderstoodError(f"'{taken.tool.name}' ended with exit code {told.code}.")
-    taken.add(found)
+        raise NotUnderstoodError(f"'{tool.name}' ended with exit code {told.code}.")
+    return found
+
+
+def _take(taken: Taken, told: Output, read: Reader) -> None:
+    """Take over one run's figures. Raises NotUnderstoodError when there are none."""
+    taken.raw = told.stdout + told.stderr.encode()
+    taken.add(_figures(taken.tool, told, read))
 
 
 def run_round(
@@ -174,30 +131,46 @@ def _one_way(fleet: Fleet, tool: PairTool, mine: End, other: End, settings: Sett
     """Traffic from ``mine`` to ``other``. Tools that measure no intervals run several times."""
     argv = tuple(tool.client(mine, other, PORT, settings))
     taken = Taken(tool, mine.host, other.host, argv=argv)
-    seconds = max(settings.seconds, REPEATS) * 2 + tool.seconds
     try:
         for _ in range(_ATTEMPTS):
             taken.figures.clear()
             while taken.fewest < REPEATS:
-                _take(taken, _served(fleet, tool, mine, other, settings, seconds))
+                _take(taken, _served(fleet, tool, mine, other, settings), tool.read)
             if taken.steady:
                 break
     except HfprovError as error:
         taken.problem = error.message
+    else:
+        _draw(fleet, taken, tool, (mine, other), settings)
     return taken
 
 
-def _served(
-    fleet: Fleet, tool: PairTool, mine: End, other: End, settings: Settings, seconds: float
-) -> Output:
-    """One run of a client while its server runs on the other host."""
-    server: Future[Output]
+def _draw(
+    fleet: Fleet, taken: Taken, tool: PairTool, ends: tuple[End, End], settings: Settings
+) -> None:
+    """The curve over message sizes. Figures count also without one."""
+    try:
+        for chosen in tool.curve(settings):
+            told = _served(fleet, tool, *ends, chosen)
+            taken.draw(_figures(tool, told, tool.read), chosen.message_bytes)
+    except HfprovError as error:
+        taken.curve_problem = error.message
+
+
+def _served(fleet: Fleet, tool: PairTool, mine: End, other: End, settings: Settings) -> Output:
+    """One run of a client while its server, where it needs one, runs on the other host."""
+    seconds = max(settings.seconds, REPEATS) * 2 + tool.seconds
+    if tool.server is None:
+        argv = tool.client(mine, other, PORT, settings)
+        return _run(fleet.connections[mine.host], argv, seconds)
     pool = ThreadPoolExecutor(1)
     try:
         server = pool.submit(
             _run, fleet.connections[other.host], tool.server(other, PORT, settings), seconds
         )
-        return _client(fleet.connections[mine.host], tool, (mine, other), settings, server)
+        told = _client(fleet.connections[mine.host], tool, (mine, other), settings, server)
+        concurrent.futures.wait([server], _SERVER_ENDS)
+        return told
     finally:
         # It has a deadline of its own on the node, and ends with its only client.
         pool.shutdown(wait=False)

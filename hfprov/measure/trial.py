@@ -14,10 +14,10 @@ from typing import Any
 
 from hfprov.converge import Tools, change_of, play_request
 from hfprov.errors import ExitCode, PlayError, UsageError
-from hfprov.measure.plan import MeasurePlan
 from hfprov.measure.result import Result
 from hfprov.measure.run import Measured, Request, measure
 from hfprov.measure.statistics import FEWEST_SAMPLES, Effect, effect
+from hfprov.measure.steps import MeasurePlan
 from hfprov.play import HostResult, PlayStatus, TaskResult, run_play
 from hfprov.record.log import RunLog
 from hfprov.record.model import HostState

@@ -8,10 +8,19 @@ from typing import Any
 
 from rich.text import Text
 
-from hfprov.measure.plan import HostStep, MeasurePlan, seconds_of
-from hfprov.measure.result import Result
-from hfprov.measure.run import Measured, words
+from hfprov.measure.result import Result, words
+from hfprov.measure.run import Measured
+from hfprov.measure.steps import (
+    GroupStep,
+    HostStep,
+    MeasurePlan,
+    PairStep,
+    Step,
+    members,
+    seconds_of,
+)
 from hfprov.report.inert import one_line
+from hfprov.report.measured_views import unit_words
 from hfprov.report.terminal import STYLES, console, print_table
 from hfprov.verdict import Outcome
 
@@ -24,18 +33,22 @@ def print_measure_plan(todo: MeasurePlan) -> None:
     out = console(sys.stderr)
     for step in todo.steps:
         about = f"about {seconds_of(step, todo.settings):.0f} s"
-        if isinstance(step, HostStep):
-            text = f"{step.tool.name} on {', '.join(step.hosts)}: {about}"
-        else:
-            pairs = sum(len(one) for one in step.rounds)
-            text = (
-                f"{step.tool.name} in {step.rail}: {pairs} pairs of {len(step.ends)} hosts, both "
-                f"ways, in {len(step.rounds)} rounds: {about}"
-            )
-        out.print(Text(one_line(text)))
+        out.print(Text(one_line(f"{_step_words(step)}: {about}")))
     for what, reason in todo.missing.items():
         out.print(Text(f"{one_line(what)}: not measured: {one_line(reason)}", style="yellow"))
     out.print(Text(f"In all about {todo.seconds:.0f} s."))
+
+
+def _step_words(step: Step) -> str:
+    if isinstance(step, HostStep):
+        return f"{step.tool.name} on {', '.join(step.hosts)}"
+    if isinstance(step, GroupStep):
+        return f"{step.tool.name} over {', '.join(step.hosts)} together, {step.group.ranks} ranks"
+    pairs = sum(len(one) for one in step.rounds)
+    return (
+        f"{step.tool.name} in {step.rail}: {pairs} pairs of {len(step.ends)} hosts, both ways, in "
+        f"{len(step.rounds)} rounds"
+    )
 
 
 def print_measured(done: Measured) -> None:
@@ -69,8 +82,11 @@ def _figures(result: Result) -> str:
     if result.summary is None:
         return "no figure"
     one = result.summary
+    details = result.figure.details if result.figure else {}
+    told = "".join(f", {name} {value:.4g}" for name, value in details.items())
     return (
-        f"{one.median:.4g} {result.unit} ({one.count} repeats, {one.least:.4g} to {one.most:.4g})"
+        f"{one.median:.4g} {result.unit} ({one.count} repeats, {one.least:.4g} to {one.most:.4g}"
+        f"{told})"
     )
 
 
@@ -87,12 +103,17 @@ def _print_matrices(results: Sequence[Result]) -> None:
         hosts = list(dict.fromkeys(host for pair in mine for host in pair))
         if len(hosts) > _MATRIX:
             continue
-        unit = next(iter(mine.values())).unit
+        first = next(iter(mine.values()))
+        unit = unit_words(first.unit, higher_is_better=_higher(first))
         out.print(Text(f"{test} in {rail}, {unit}, from the row to the column:", style="bold"))
         print_table(
             ("", *hosts),
             [[host, *(_cell(mine.get((host, other))) for other in hosts)] for host in hosts],
         )
+
+
+def _higher(result: Result) -> bool:
+    return result.figure is None or result.figure.higher_is_better
 
 
 def _cell(result: Result | None) -> str | Text:
@@ -129,17 +150,18 @@ def measured_document(done: Measured) -> dict[str, Any]:
             for one in done.culprits
         ],
         "not_measured": dict(done.unfit),
+        "cautions": {host: list(reasons) for host, reasons in done.cautions.items()},
     }
 
 
-def _step(step: Any) -> dict[str, Any]:
-    if isinstance(step, HostStep):
-        return {"tool": step.tool.name, "hosts": list(step.hosts), "rail": "", "rounds": []}
+def _step(step: Step) -> dict[str, Any]:
+    rounds = step.rounds if isinstance(step, PairStep) else ()
     return {
         "tool": step.tool.name,
-        "hosts": list(step.ends),
-        "rail": step.rail,
-        "rounds": [[list(pair) for pair in one] for one in step.rounds],
+        "hosts": list(members(step)),
+        "together": isinstance(step, GroupStep),
+        "rail": "" if isinstance(step, HostStep) else step.rail,
+        "rounds": [[list(pair) for pair in one] for one in rounds],
     }
 
 
@@ -156,6 +178,8 @@ def result_document(one: Result) -> dict[str, Any]:
         "least": one.summary.least if one.summary else None,
         "most": one.summary.most if one.summary else None,
         "variation": one.summary.variation if one.summary else None,
+        "higher_is_better": _higher(one),
+        "details": dict(one.figure.details) if one.figure else {},
         "samples": list(one.figure.values) if one.figure else [],
         "curve": [list(point) for point in one.figure.curve] if one.figure else [],
         "opinions": [

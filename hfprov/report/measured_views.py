@@ -92,7 +92,7 @@ def measured_views(found: Iterable[Measurement]) -> MeasuredViews:
             rows += [_row(one) for one in members]
         else:
             cells = {(one.host, one.peer): _cell(one) for one in members}
-            matrices.append(Matrix(test, members[0].unit, rail, hosts, cells))
+            matrices.append(Matrix(test, _unit(members[0]), rail, hosts, cells))
     # What is not good comes first, and is never what is left out.
     rows.sort(key=lambda one: one.cell.outcome is Outcome.PASS)
     curves = [curve for one in newest.values() if (curve := _curve(one)) is not None]
@@ -120,11 +120,36 @@ def _cell(one: Measurement) -> Cell:
         for spoken in opinions
         if isinstance(spoken, list) and len(spoken) == 3  # noqa: PLR2004 - judge, outcome, reason
     )
-    return Cell(text, _outcome(one), says[:2000])
+    return Cell(text, _outcome(one), f"{_details(one)}{says}"[:2000])
+
+
+def _details(one: Measurement) -> str:
+    """Percentiles and the like, and what may distort them."""
+    told = one.parameters.get("details")
+    shown = [
+        f"{name} {value:.4g}"
+        for name, value in (told.items() if isinstance(told, dict) else ())
+        if isinstance(value, int | float)
+    ]
+    cautions = one.conditions.get("cautions")
+    reasons = [str(text) for text in cautions] if isinstance(cautions, list) else []
+    words = [f"{', '.join(shown)} {one.unit}."] if shown else []
+    return "".join(f"{text} " for text in (*words, *reasons))
 
 
 def _row(one: Measurement) -> Row:
-    return Row(one.host, one.peer, one.test, _cell(one), one.unit, len(one.samples))
+    return Row(one.host, one.peer, one.test, _cell(one), _unit(one), len(one.samples))
+
+
+def _unit(one: Measurement) -> str:
+    return unit_words(
+        one.unit, higher_is_better=one.parameters.get("higher_is_better") is not False
+    )
+
+
+def unit_words(unit: str, *, higher_is_better: bool) -> str:
+    """A unit, with a word where less is better: most figures here are bandwidths."""
+    return unit if higher_is_better else f"{unit}, less is better"
 
 
 def _curve(one: Measurement) -> Curve | None:
@@ -150,4 +175,4 @@ def _curve(one: Measurement) -> Curve | None:
     )
     ends = f"{one.host} to {one.peer}" if one.peer else one.host
     sizes = f"{points[0][0]:.0f} to {points[-1][0]:.0f} bytes"
-    return Curve(f"{one.test}, {ends}", one.unit, drawn, f"{most:.4g}", sizes)
+    return Curve(f"{one.test}, {ends}", _unit(one), drawn, f"{most:.4g}", sizes)

@@ -18,6 +18,7 @@ from hfprov.measure.judges import (
     together,
 )
 from hfprov.measure.statistics import summarise
+from hfprov.measure.tool import BANDWIDTH, TAIL
 from hfprov.verdict import Outcome
 
 P, F, U, W = Outcome.PASS, Outcome.FAIL, Outcome.UNKNOWN, Outcome.WARN
@@ -34,13 +35,19 @@ def noisy(middle, count, seed, share=0.01):
 
 
 def test_repeats_that_disagree_are_unstable_not_slow():
-    found = stability(summarise([10, 4, 11, 3, 10]))
+    found = stability(summarise([10, 4, 11, 3, 10]), BANDWIDTH)
     assert (found.outcome, found.reason[:8]) == (F, "Unstable")
-    assert stability(summarise([10, 10.1, 9.9, 10, 10])).outcome is P
+    assert stability(summarise([10, 10.1, 9.9, 10, 10]), BANDWIDTH).outcome is P
+
+
+def test_a_tail_may_vary_more_than_a_middle():
+    repeats = summarise([10, 16, 11, 13, 10])
+    assert stability(repeats, BANDWIDTH).outcome is F
+    assert stability(repeats, TAIL).outcome is P
 
 
 def test_too_few_repeats_are_unknown():
-    assert stability(summarise([10.0] * 4)).outcome is U
+    assert stability(summarise([10.0] * 4), BANDWIDTH).outcome is U
 
 
 @pytest.mark.parametrize(

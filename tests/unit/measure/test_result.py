@@ -7,8 +7,9 @@ import random
 import pytest
 
 from hfprov.measure.judges import Bound, Judge
-from hfprov.measure.result import Judging, culprits, judge, usual_of
-from hfprov.measure.session import Taken
+from hfprov.measure.result import Judging, culprits, judge, usual_of, words
+from hfprov.measure.taken import Taken
+from hfprov.measure.tool import LATENCY
 from hfprov.measure.tools import REPEATS, TOOLS, Figure
 from hfprov.pairs.explain import Kind
 from hfprov.pairs.schedule import rounds
@@ -19,7 +20,7 @@ FIO = next(tool for tool in TOOLS if tool.name == "fio")
 NOTHING_KNOWN = Judging({}, {}, {})
 
 
-def rack(hosts, rate, seed=1, noise=0.03):
+def rack(hosts, rate, seed=1, noise=0.03, **kind):
     """What pairs of hosts measured; ``rate`` gives the true rate of a pair."""
     chance = random.Random(seed)
     taken = []
@@ -28,7 +29,7 @@ def rack(hosts, rate, seed=1, noise=0.03):
             for pair in ((a, b), (b, a)):
                 true = rate(*pair)
                 values = tuple(chance.gauss(true, noise * true) for _ in range(REPEATS))
-                figure = Figure("iperf3 tcp", "Gbit/s", values)
+                figure = Figure("iperf3 tcp", "Gbit/s", values, **kind)
                 taken.append(Taken(IPERF, *pair, "rail", figures={figure.test: figure}))
     return taken
 
@@ -79,6 +80,41 @@ def test_a_uniformly_slow_rack_fails_on_nominal_and_accuses_nobody():
         for spoken in one.opinions
         if spoken.judge is Judge.NOMINAL
     )
+
+
+def latencies(hosts, cost, seed=1, noise=0.03):
+    """A pair needs what both of its ends need; ``cost`` gives that of a host."""
+    kind = {"higher_is_better": False, "tolerance": LATENCY}
+    return rack(hosts, lambda a, b: cost(a) + cost(b), seed, noise, **kind)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_the_host_of_high_latency_is_named_and_nobody_else_is_ever_accused(seed):
+    chance = random.Random(seed)
+    hosts = names(chance.choice([3, 4, 5, 8, 16]))
+    slow = chance.choice(hosts)
+    more = chance.uniform(3, 9)
+    taken = latencies(hosts, lambda host: 20 * (more if host == slow else 1), seed)
+    assert blamed(taken) == {(Kind.HOST, (slow,))}
+    [cause] = culprits(taken)
+    assert cause.value > cause.usual
+    assert "others need" in words(cause)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_a_host_of_low_latency_is_not_named_and_makes_nobody_else_slow(seed):
+    chance = random.Random(seed)
+    hosts = names(chance.choice([4, 5, 8, 16]))
+    quick = chance.choice(hosts)
+    taken = latencies(hosts, lambda host: 20 * (0.1 if host == quick else 1), seed)
+    assert blamed(taken) == set()
+
+
+def test_a_rack_behind_another_switch_is_not_slow_for_the_way_there():
+    left = {"n0", "n1", "n2"}
+    kind = {"higher_is_better": False, "tolerance": LATENCY}
+    taken = rack(names(6), lambda a, b: 4.5 if (a in left) != (b in left) else 3, **kind)
+    assert blamed(taken) == set()
 
 
 def test_a_noisy_host_is_unstable_and_not_slow():

@@ -38,6 +38,7 @@ def tried(monkeypatch):
 
     monkeypatch.setattr(session, "run", run)
     monkeypatch.setattr(session, "_TRY_AGAIN", 0)
+    monkeypatch.setattr(session, "_SERVER_ENDS", 0)
     yield answers, calls
     over.set()
 
@@ -45,7 +46,7 @@ def tried(monkeypatch):
 def serve():
     fleet = Fleet({}, {host: Connection(host, "192.0.2.9") for host in ("n1", "n2")})
     [tool] = [one for one in TOOLS if one.name == "ib_write_bw"]
-    return session._served(fleet, tool, *ENDS, Settings(), 5.0)
+    return session._served(fleet, tool, *ENDS, Settings())
 
 
 @pytest.mark.parametrize("said", NO_SERVER.values(), ids=NO_SERVER)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence import stress_ng
-from hfprov.measure.tools import TOOLS, End, HostTool, PairTool, Settings
+from hfprov.measure.tools import TOOLS, End, Group, GroupTool, HostTool, PairTool, Settings
 
-CAPTURES = Path(__file__).parents[4] / "shared" / "captures"
-BY_NAME = {tool.name: tool for tool in TOOLS}
+BY_NAME = {tool.name: tool for tool in TOOLS if not isinstance(tool, GroupTool)}
 A, B = End("a", "eth1", "10.0.0.1", "mlx5_0"), End("b", "eth1", "10.0.0.2", "mlx5_1")
 
 
 def read(name, text):
-    return {one.test: one for one in BY_NAME[name].read(text)}
+    tool = BY_NAME[name]
+    found = tool.read(text, Settings()) if isinstance(tool, HostTool) else tool.read(text)
+    return {one.test: one for one in found}
 
 
 STRESS = """stress-ng: info:  [7] dispatching hogs: 2 stream
@@ -72,17 +73,32 @@ def test_iperf_without_a_result_is_refused(text):
         read("iperf3", text)
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: f"{tool.name} {tool.aim}")
 def test_an_argv_has_no_shell_in_it_beside_our_own_scripts(tool):
     settings = Settings(directory="/data; rm -rf /", accelerators=8)
     if isinstance(tool, HostTool):
         argvs = [tool.argv(settings)]
+    elif isinstance(tool, GroupTool):
+        argvs = [tool.argv(Group((A, B), 8, {"NCCL_IB_HCA": "=mlx5_0; rm -rf /"}), settings)]
     else:
-        argvs = [tool.server(B, 15201, settings), tool.client(A, B, 15201, settings)]
+        argvs = [tool.client(A, B, 15201, settings)]
+        argvs += [tool.server(B, 15201, settings)] if tool.server else []
     for argv in argvs:
         assert all(isinstance(word, str) for word in argv)
         if argv[0] == "sh":
             assert "rm -rf /" not in argv[2].replace('rm -rf -- "$made"', "")
+
+
+@pytest.mark.parametrize("tool", [one for one in TOOLS if isinstance(one, PairTool)],
+                         ids=lambda tool: tool.name)  # fmt: skip
+def test_both_ends_run_on_the_numa_node_of_their_card(tool):
+    near, far = replace(A, numa_node=1), replace(B, numa_node=3)
+    client = list(tool.client(near, far, 15201, Settings()))
+    assert client[:2] == ["numactl", "--cpunodebind=1"]
+    assert "numactl" not in tool.client(A, B, 15201, Settings())
+    if tool.server:
+        server = list(tool.server(far, 15201, Settings()))
+        assert server[server.index("numactl") + 1] == "--cpunodebind=3"
 
 
 def test_a_client_talks_to_the_server_s_address_from_its_own():
@@ -127,30 +143,3 @@ def test_a_collective_is_its_largest_message_with_the_curve():
 def test_a_collective_that_is_no_single_right_run_gives_no_figure(text):
     with pytest.raises(NotUnderstoodError):
         read("all_reduce_perf", text)
-
-
-# What the field's recorded outputs give: a figure of sound runs, a refusal of all others.
-RECORDED = {
-    "nccl-tests": "all_reduce_perf",
-    "nvbandwidth": "nvbandwidth",
-    "stream": "stream",
-    "perftest": "ib_write_bw",
-    "iperf": "iperf3",
-}
-
-
-@pytest.mark.skipif(not CAPTURES.is_dir(), reason="The recorded outputs are not beside this tree.")
-@pytest.mark.parametrize("folder", sorted(RECORDED))
-def test_recorded_outputs_give_positive_figures_or_a_reason(folder):
-    seen = {"figures": 0, "refused": 0}
-    for path in sorted((CAPTURES / folder).iterdir()):
-        text = path.read_text("utf-8", "backslashreplace")
-        try:
-            found = read(RECORDED[folder], text)
-        except NotUnderstoodError:
-            seen["refused"] += 1
-            continue
-        seen["figures"] += 1
-        for one in found.values():
-            assert all(value > 0 for value in one.values), path.name
-    assert seen["figures"] > 0

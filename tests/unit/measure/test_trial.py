@@ -12,10 +12,10 @@ from hfprov.converge import Tools
 from hfprov.declare.connection import Connection
 from hfprov.errors import ExitCode, UsageError
 from hfprov.measure import trial as trials
-from hfprov.measure.plan import MeasurePlan
 from hfprov.measure.result import Judging, judge
 from hfprov.measure.run import Measured, Request
-from hfprov.measure.session import Taken
+from hfprov.measure.steps import MeasurePlan
+from hfprov.measure.taken import Taken
 from hfprov.measure.tools import TOOLS, Figure, Kind, Settings
 from hfprov.measure.trial import TrialRequest, effects, trial
 from hfprov.play import HostResult, PlayOutcome, PlayStatus
@@ -139,6 +139,20 @@ def test_what_cannot_be_tried_is_refused_before_anything_is_done(site, change, s
 def test_no_effect_is_called_none():
     [found] = effects(results(10, seed=1), results(10, seed=2))
     assert found.better is None
+
+
+@pytest.mark.parametrize(("change", "better"), [(0.8, True), (1.25, False)])
+def test_of_a_latency_less_is_better(change, better):
+    def latencies(share):
+        figures = {
+            "ping": Figure("ping", "us", tuple(50 * share * x for x in (1, 1.01, 0.99, 1, 1.02)),
+                           higher_is_better=False)
+        }  # fmt: skip
+        return tuple(judge([Taken(IPERF, *HOSTS, "r", figures=figures)], Judging({}, {}, {})))
+
+    [found] = effects(latencies(1), latencies(change))
+    assert found.better is better
+    assert ("better" if better else "worse") in trials.sentence(found)
 
 
 def test_pairs_that_differ_do_not_hide_an_effect():
