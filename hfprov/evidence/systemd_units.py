@@ -48,8 +48,19 @@ for word in $shown; do
   esac
 done
 [ $# = 0 ] || grep -Hs '' "$@"
+set +f
+for link in /etc/systemd/system/*.wants/* /etc/systemd/system/*.requires/* \\
+  /etc/systemd/system/*.upholds/* /usr/lib/systemd/system/*.wants/* \\
+  /run/systemd/generator*/*.wants/*
+do
+  [ -c "$link" ] || printf 'Link=%s\\n' "$link"
+done
 exit 0"""
 """Arguments: properties, files of the main processes, units. A process may have ended meanwhile.
+
+The links that start units are listed, too; one to ``/dev/null`` starts nothing. systemd remembers
+``UnitFileState`` until it is reloaded, so after somebody removed a link by hand it still says
+``enabled``; and where an alias is left, it says so for ever.
 
 To show a unit that a node does not have costs its systemd a search of all folders and an answer of
 250 properties; with the units of other distributions, those were more than half the cost of an
@@ -66,6 +77,9 @@ _WITHOUT_FILE = {
     "ActiveEnterTimestamp": "",
 }
 """What ``systemctl show`` tells of a unit that is not there, and is not told by the first call."""
+
+WANTED_BY_NOTHING = "wanted by nothing"
+"""In place of ``enabled``, for a unit that no link starts."""
 
 _MANAGER_SCRIPT = """\
 shown=$(systemctl show "--property=$1") || exit
@@ -144,14 +158,26 @@ def parse(text: str) -> Shown:
     for line in lines:
         if match := _FILE_LINE.fullmatch(line):
             files.setdefault((match[1], match[2]), []).append(match[3])
-    told = "\n".join(line for line in lines if not line.startswith("/proc/"))
+    told = "\n".join(line for line in lines if not line.startswith(("/proc/", "Link=")))
+    linked = {line.rpartition("/")[2] for line in lines if line.startswith("Link=")}
     found: dict[str, Properties] = {}
     for block in systemd.parse(told):
         if block.get("LoadState") == "not-found":
             block = {**_WITHOUT_FILE, **block}  # noqa: PLW2901 - completed
-        for name in (property_of(block, "Id"), *property_of(block, "Names").split()):
-            found[name] = block
+        names = {property_of(block, "Id"), *property_of(block, "Names").split()}
+        for name in names:
+            found[name] = _with_true_state(block, names, linked)
     return Shown(found, {key: "\n".join(rows) for key, rows in files.items()})
+
+
+def _with_true_state(unit: Properties, names: set[str], linked: set[str]) -> Properties:
+    """The unit as it will be at the next boot, whatever systemd remembers of its links."""
+    state, starts = unit.get("UnitFileState"), bool(names & linked)
+    if state == "disabled" and starts:
+        return {**unit, "UnitFileState": "enabled"}
+    if state == "enabled" and linked and not starts:
+        return {**unit, "UnitFileState": WANTED_BY_NOTHING}
+    return unit
 
 
 def shown_units(seen: Observation, read: ShowUnits) -> tuple[Shown, Mapping[str, Properties]]:

@@ -66,13 +66,20 @@ def stale(asked, unit):
             yield "chronyd was started before '%s' was last written." % path
 
 
+def amends(state, service):
+    """What systemctl must do so that systemd knows the service and starts it at boot."""
+    masks = {"masked": ["unmask"], "masked-runtime": ["unmask", "--runtime"]}
+    if state in masks:
+        return [masks[state]]
+    linked = glob.glob("/etc/systemd/system/*.wants/" + glob.escape(service))
+    return [["reenable"]] if state == "enabled" and not linked else []
+
+
 def main(asked):
     chrony, *others = units([asked["service"]] + asked["rivals"])
     running = chrony["ActiveState"] == "active"
     return {
-        "unmask": {"masked": [["unmask"]], "masked-runtime": [["unmask", "--runtime"]]}.get(
-            chrony["UnitFileState"], []
-        ),
+        "systemctl": amends(chrony["UnitFileState"], asked["service"]),
         "installed": chrony["LoadState"] != "not-found",
         "rivals": [name for name, unit in zip(asked["rivals"], others) if is_rival(unit)],
         "stale": list(stale(asked, chrony)) if running else [],

@@ -73,6 +73,30 @@ def test_units_are_found_by_any_of_their_names():
     assert text == "Limit  Soft\nMax open files  1024"
 
 
+WANTS = "Link=/etc/systemd/system/multi-user.target.wants/"
+
+
+@pytest.mark.parametrize(
+    ("remembered", "linked", "true"),
+    [
+        ("enabled", "ssh.service", "enabled"),
+        ("enabled", "sshd.service", "enabled"),
+        ("enabled", "other.service", "wanted by nothing"),
+        ("disabled", "ssh.service", "enabled"),
+        ("disabled", "other.service", "disabled"),
+        ("static", "ssh.service", "static"),
+        ("masked", "ssh.service", "masked"),
+    ],
+)
+def test_what_starts_at_boot_is_told_by_links_not_by_what_systemd_remembers(
+    remembered, linked, true
+):
+    block = f"Id=ssh.service\nNames=ssh.service sshd.service\nUnitFileState={remembered}\n"
+    for name in ("ssh.service", "sshd.service"):
+        found = parse(f"{block}\n{WANTS}{linked}\n").units[name]
+        assert found["UnitFileState"] == true
+
+
 @pytest.mark.parametrize(("pid", "name"), [("12", "status"), ("13", "limits")])
 def test_a_process_that_ended_meanwhile_is_no_evidence(pid, name):
     with pytest.raises(NoEvidenceError):
