@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import date
 from functools import cache
-from importlib import resources
 from typing import Annotated
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from hfprov.catalogue.data import catalogue
 
 PciId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
 
@@ -103,8 +103,7 @@ class Accelerators(BaseModel):
 
 @cache
 def accelerators() -> Accelerators:
-    text = resources.files("hfprov.catalogue").joinpath("accelerators.yml").read_text("utf-8")
-    return Accelerators.model_validate(yaml.safe_load(text))
+    return Accelerators.model_validate(catalogue("accelerators.yml"))
 
 
 def _by_pci(whole: Accelerators) -> dict[str, Model]:

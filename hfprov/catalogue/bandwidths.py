@@ -5,11 +5,10 @@ from __future__ import annotations
 import fnmatch
 from datetime import date
 from functools import cache
-from importlib import resources
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from hfprov.catalogue.data import catalogue
 from hfprov.catalogue.skus import find_sku
 
 
@@ -33,8 +32,7 @@ class Bandwidth(BaseModel):
 
 @cache
 def bandwidths() -> tuple[Bandwidth, ...]:
-    text = resources.files("hfprov.catalogue").joinpath("bandwidths.yml").read_text("utf-8")
-    rows = yaml.safe_load(text)["bandwidths"]
+    rows = catalogue("bandwidths.yml")["bandwidths"]
     return TypeAdapter(tuple[Bandwidth, ...]).validate_python(rows)
 
 

@@ -6,10 +6,10 @@ import re
 from datetime import date
 from enum import StrEnum
 from functools import cache
-from importlib import resources
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from hfprov.catalogue.data import catalogue
 
 
 class Category(StrEnum):
@@ -62,5 +62,4 @@ class Variables(BaseModel):
 @cache
 def comm_variables() -> Variables:
     """The catalogue. A mistake in it is a bug, and raises."""
-    text = resources.files("hfprov.catalogue").joinpath("comm_variables.yml").read_text("utf-8")
-    return Variables.model_validate(yaml.safe_load(text))
+    return Variables.model_validate(catalogue("comm_variables.yml"))

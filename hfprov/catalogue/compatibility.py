@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 from functools import cache
-from importlib import resources
 from typing import Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from hfprov.catalogue.data import catalogue
 from hfprov.catalogue.versions import in_range
 from hfprov.errors import NotUnderstoodError
 
@@ -69,8 +68,7 @@ class Matrix(BaseModel):
 
 @cache
 def compatibility() -> Matrix:
-    text = resources.files("hfprov.catalogue").joinpath("compatibility.yml").read_text("utf-8")
-    return Matrix.model_validate(yaml.safe_load(text))
+    return Matrix.model_validate(catalogue("compatibility.yml"))
 
 
 @dataclass(frozen=True, slots=True)

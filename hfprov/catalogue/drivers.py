@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import date
 from functools import cache
-from importlib import resources
 
-import yaml
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from hfprov.catalogue.compatibility import Matrix, compatibility
+from hfprov.catalogue.data import catalogue
 
 
 class _Row(BaseModel):
@@ -79,8 +78,7 @@ _LIKE_EL = frozenset({"rhel", "rocky", "almalinux", "centos", "ol"})
 
 @cache
 def drivers() -> Drivers:
-    text = resources.files("hfprov.catalogue").joinpath("driver_packages.yml").read_text("utf-8")
-    return Drivers.model_validate(yaml.safe_load(text))
+    return Drivers.model_validate(catalogue("driver_packages.yml"))
 
 
 OPEN_FROM_BRANCH = 560

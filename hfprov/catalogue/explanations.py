@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
-import yaml
 from pydantic import BaseModel, ConfigDict
+
+from hfprov.catalogue.data import parsed
 
 
 class Explanation(BaseModel):
@@ -31,7 +32,7 @@ def explanations() -> dict[str, Explanation]:
     folder = resources.files("hfprov.catalogue").joinpath("explain")
     for entry in sorted(folder.iterdir(), key=lambda item: item.name):
         if entry.name.endswith(".yml"):
-            entries = yaml.safe_load(entry.read_text(encoding="utf-8")) or {}
+            entries = parsed(entry.read_text(encoding="utf-8")) or {}
             for check_id, text in entries.items():
                 if check_id in found:
                     raise ValueError(f"'{check_id}' is explained twice.")

@@ -6,13 +6,13 @@ import fnmatch
 from collections.abc import Mapping
 from datetime import date
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
+from hfprov.catalogue.data import catalogue
 from hfprov.catalogue.skus import NONE
 from hfprov.errors import UsageError
 
@@ -125,8 +125,7 @@ _PROFILES = TypeAdapter(dict[str, Profile])
 
 @cache
 def profiles() -> dict[str, Profile]:
-    text = resources.files("hfprov.catalogue").joinpath("profiles.yml").read_text("utf-8")
-    return _PROFILES.validate_python(yaml.safe_load(text))
+    return _PROFILES.validate_python(catalogue("profiles.yml"))
 
 
 def load_profiles(path: Path) -> dict[str, Profile]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import date
 from functools import cache
-from importlib import resources
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hfprov.catalogue.accelerators import accelerators
+from hfprov.catalogue.data import catalogue
 
 NONE = "none"
 """The name that stands for a machine without accelerators."""
@@ -72,8 +71,7 @@ class Skus(BaseModel):
 
 @cache
 def skus() -> Skus:
-    text = resources.files("hfprov.catalogue").joinpath("skus.yml").read_text("utf-8")
-    return Skus.model_validate(yaml.safe_load(text))
+    return Skus.model_validate(catalogue("skus.yml"))
 
 
 def find_sku(name: str) -> Sku | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import date
 from functools import cache
-from importlib import resources
 from typing import Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict
+
+from hfprov.catalogue.data import catalogue
 
 
 class System(BaseModel):
@@ -59,5 +59,4 @@ class Systems(BaseModel):
 
 @cache
 def systems() -> Systems:
-    text = resources.files("hfprov.catalogue").joinpath("os_support.yml").read_text("utf-8")
-    return Systems.model_validate(yaml.safe_load(text))
+    return Systems.model_validate(catalogue("os_support.yml"))

@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from importlib import resources
 from typing import Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict
 
+from hfprov.catalogue.data import catalogue
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence.net_lines import hexadecimal
 from hfprov.evidence.text import clean, excerpt
@@ -112,8 +111,7 @@ class Changes:
 @lru_cache(maxsize=1)
 def _catalogue() -> tuple[tuple[tuple[re.Pattern[str], Meaning], ...], str]:
     """Patterns in their order, with the date on which they were checked."""
-    text = resources.files("hfprov.catalogue").joinpath("nic_counters.yml").read_text("utf-8")
-    data = _File.model_validate(yaml.safe_load(text))
+    data = _File.model_validate(catalogue("nic_counters.yml"))
     rows = tuple(
         (
             re.compile(row.pattern.replace("{n}", "[0-9]+")),

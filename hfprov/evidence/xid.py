@@ -11,11 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from importlib import resources
 from typing import Any
 
-import yaml
-
+from hfprov.catalogue.data import catalogue
 from hfprov.evidence.nvidia_smi.values import find_pci_address
 
 
@@ -181,8 +179,7 @@ def _listed(catalogue: Mapping[int, XidEntry], code: int) -> Severity:
 
 @cache
 def _document() -> Mapping[str, Any]:
-    text = resources.files("hfprov.catalogue").joinpath("xid.yml").read_text(encoding="utf-8")
-    document: Mapping[str, Any] = yaml.safe_load(text)
+    document: Mapping[str, Any] = catalogue("xid.yml")
     return document
 
 
