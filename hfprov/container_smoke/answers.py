@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import clean, excerpt, json_document
@@ -16,7 +16,8 @@ from hfprov.evidence.text import clean, excerpt, json_document
 MOST_DEVICES = 4096
 MOST_NODES = 4096
 
-Word = Annotated[str, Field(max_length=500)]
+Word = Annotated[str, Field(max_length=500), AfterValidator(clean)]
+"""One line for people: escape sequences may hide in JSON as ``\\u001b``."""
 Sha256 = Annotated[str, Field(pattern=r"^([0-9a-f]{64})?$")]
 """Empty: there is none."""
 

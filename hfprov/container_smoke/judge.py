@@ -32,6 +32,8 @@ class Meeting:
     names: tuple[str, ...]
     salt: int
     root: str
+    awaited: tuple[str, ...]
+    """Those of them that could try; the others say themselves why they could not."""
     secret: str = ""
     """Who has it is one of them."""
 
@@ -177,6 +179,6 @@ def _wrong_meeting(told: NodesTold, meeting: Meeting, present: Sequence[str]) ->
         return f"The communication library failed between nodes that see each other: {told.error}"
     if told.digest != sum_digest(meeting.names, told.members, meeting.salt):
         return f"The sum over the nodes is wrong ({told.library})."
-    if len(told.members) == 1 < len(meeting.names):
+    if len(told.members) == 1 < len(meeting.awaited):
         return "It met none of the others."
     return ""

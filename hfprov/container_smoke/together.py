@@ -88,7 +88,7 @@ def gather(
     best = None
     for root in hosts[: 2 if len(hosts) >= _ENOUGH_TO_TELL else 1]:
         salt, secret = secrets.randbelow(1_000_000), secrets.token_hex(16)
-        meeting = Meeting(names, salt, root, secret)
+        meeting = Meeting(names, salt, root, hosts, secret)
         best = _round(fleet, meeting, {host: able[host] for host in hosts}, ends, times)
         if best.met:
             break
@@ -143,7 +143,7 @@ def _round(
             "mode": "nodes",
             "name": host,
             "names": list(meeting.names),
-            "awaited": list(hosts),
+            "awaited": list(meeting.awaited),
             "root": meeting.root,
             "root_address": ends[meeting.root].address,
             "address": ends[host].address,

@@ -132,7 +132,7 @@ def pytest_collection_modifyitems(items):
 
 NEEDS_INVENTORY = (
     *("provision", "drift", "certify", "path-mtu", "reboot"),
-    *("measure", "trial", "traffic"),
+    *("measure", "trial", "traffic", "container-smoke"),
 )
 
 
