@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hfprov.measure.plan import HostStep, PairStep, plan
+from hfprov.measure.plan import plan
+from hfprov.measure.steps import GroupStep, HostStep, Machine, PairStep
 from hfprov.measure.tools import End, Kind, Settings, tools_of
 from hfprov.pairs.schedule import WHOLE_RACK
 
@@ -16,9 +17,14 @@ def ends(hosts, rdma=()):
     }
 
 
-def make(installed, rails=None, kinds=ALL):
+def make(installed, rails=None, kinds=ALL, **machine):
     some = {host: frozenset(names) for host, names in installed.items()}
-    return plan(tools_of(kinds), Settings(), some, rails or {})
+    machines = dict.fromkeys(installed, Machine(**machine))
+    return plan(tools_of(kinds), Settings(), some, rails or {}, machines)
+
+
+def named(found):
+    return [step.tool.name for step in found.steps]
 
 
 def test_of_two_tools_of_a_kind_the_first_that_is_there_is_used():
@@ -90,3 +96,141 @@ def test_hosts_that_cannot_be_kept_quiet_are_left_out_with_their_pairs():
     assert all(pairs.rounds)
     assert found.without(hosts).steps == ()
     assert found.without(()).hosts == hosts
+
+
+LATENCY = (Kind.LATENCY,)
+
+
+def test_on_plain_ethernet_latency_is_measured_without_rdma_and_nothing_is_missing():
+    hosts = ("a", "b")
+    found = make({host: ["sockperf", "ping"] for host in hosts}, {"r": ends(hosts)}, LATENCY)
+    assert named(found) == ["sockperf"]
+    assert found.missing == {}
+
+
+def test_ping_stands_in_where_a_host_lacks_the_better_tool():
+    hosts = ("a", "b", "c")
+    installed = {"a": ["sockperf", "ping"], "b": ["sockperf", "ping"], "c": ["ping"]}
+    found = make(installed, {"r": ends(hosts)}, LATENCY)
+    steps = {step.tool.name: tuple(step.ends) for step in found.steps}
+    assert steps == {"sockperf": ("a", "b"), "ping": hosts}
+    assert found.missing == {}
+
+
+def test_hosts_with_rdma_are_measured_three_ways_more_and_a_missing_tool_is_named():
+    hosts = ("a", "b")
+    tools = ["ping", "ib_write_lat", "ib_read_lat"]
+    found = make(dict.fromkeys(hosts, tools), {"r": ends(hosts, hosts)}, LATENCY)
+    assert named(found) == ["ping", "ib_write_lat", "ib_read_lat"]
+    assert "'ib_send_lat'" in found.missing["a: latency"]
+    assert "'diagnostics_tools'" in found.missing["a: latency"]
+
+
+def test_a_host_without_any_tool_of_latency_is_missing():
+    found = make({"a": [], "b": ["ping"]}, {"r": ends("ab")}, LATENCY)
+    assert "'sockperf' nor 'ping'" in found.missing["a: latency"]
+    assert "no other host" in found.missing["b: latency"]
+
+
+GPU = (Kind.GPU,)
+ALL_GPU = ["nvbandwidth", "TransferBench", "rvs"]
+
+
+def test_each_vendor_s_accelerators_are_measured_with_its_own_tools():
+    assert named(make({"a": ALL_GPU}, kinds=GPU, vendor="nvidia")) == ["nvbandwidth"]
+    assert named(make({"a": ALL_GPU}, kinds=GPU, vendor="amd")) == ["TransferBench", "rvs"]
+
+
+def test_amd_s_tools_that_are_missing_are_both_named():
+    found = make({"a": ["nvbandwidth"]}, kinds=GPU, vendor="amd")
+    assert found.steps == ()
+    assert "'TransferBench'" in found.missing["a: gpu"]
+    assert "'rvs'" in found.missing["a: gpu"]
+
+
+def test_a_vendor_without_a_tool_is_missing_and_not_measured_with_another_s():
+    found = make({"a": ALL_GPU}, kinds=GPU, vendor="ascend")
+    assert found.steps == ()
+    assert "'ascend'" in found.missing["a: gpu"]
+
+
+def test_of_a_machine_that_nobody_knows_the_tool_that_is_there_is_used():
+    found = make({"a": ["TransferBench"]}, kinds=GPU)
+    assert named(found) == ["TransferBench"]
+    assert found.missing == {}
+
+
+def test_accelerators_that_may_be_in_use_are_not_measured_and_the_network_is():
+    hosts = ("a", "b")
+    installed = {host: ["nvbandwidth", "all_reduce_perf", "iperf3"] for host in hosts}
+    found = make(
+        installed,
+        {"r": ends(hosts)},
+        (Kind.GPU, Kind.COLLECTIVE, Kind.NETWORK),
+        vendor="nvidia",
+        accelerators=8,
+        in_use="Nobody tells.",
+    )
+    assert named(found) == ["iperf3"]
+    assert found.missing["a: gpu"] == "Nobody tells."
+
+
+COLLECTIVE = (Kind.COLLECTIVE,)
+MPI = ["all_reduce_perf", "mpirun"]
+
+
+def groups(found):
+    return [step for step in found.steps if isinstance(step, GroupStep)]
+
+
+def test_a_collective_runs_in_each_node_and_once_over_all_nodes_of_its_rails():
+    hosts = ("a", "b", "c")
+    rails = {"one": ends(hosts), "two": ends(hosts), "three": ends(hosts[:2])}
+    found = make(
+        dict.fromkeys(hosts, MPI),
+        rails,
+        COLLECTIVE,
+        vendor="nvidia",
+        accelerators=8,
+        environment={"NCCL_IB_HCA": "=mlx5_0"},
+    )
+    [alone] = [step for step in found.steps if isinstance(step, HostStep)]
+    assert alone.hosts == hosts
+    assert [(step.rail, step.hosts) for step in groups(found)] == [
+        ("one", hosts),
+        ("three", ("a", "b")),
+    ]
+    assert groups(found)[0].group.ranks == 24
+    assert groups(found)[0].group.environment == {"NCCL_IB_HCA": "=mlx5_0"}
+    assert found.missing == {}
+
+
+def test_without_the_launcher_the_run_over_nodes_is_missing_and_that_within_a_node_is_not():
+    hosts = ("a", "b")
+    installed = {host: ["all_reduce_perf"] for host in hosts}
+    found = make(installed, {"r": ends(hosts)}, COLLECTIVE, vendor="amd", accelerators=8)
+    assert groups(found) == []
+    assert len(found.steps) == 1
+    assert "'mpirun'" in found.missing["a: collective"]
+
+
+def test_a_node_alone_has_no_run_over_nodes_and_lacks_none():
+    found = make({"a": MPI}, kinds=COLLECTIVE, vendor="nvidia", accelerators=8)
+    assert groups(found) == []
+    assert found.missing == {}
+
+
+def test_ranks_cannot_be_counted_on_nodes_of_which_nobody_says_what_they_have():
+    hosts = ("a", "b")
+    found = make(dict.fromkeys(hosts, MPI), {"r": ends(hosts)}, COLLECTIVE, vendor="nvidia")
+    assert groups(found) == []
+    assert "'node_sku'" in found.missing["a: collective"]
+
+
+def test_a_group_goes_on_without_a_host_that_cannot_be_kept_quiet_but_not_alone():
+    hosts = ("a", "b", "c")
+    found = make(
+        dict.fromkeys(hosts, MPI), {"r": ends(hosts)}, COLLECTIVE, vendor="nvidia", accelerators=4
+    )
+    assert groups(found.without({"b"}))[0].hosts == ("a", "c")
+    assert groups(found.without({"a", "b"})) == []
