@@ -39,6 +39,31 @@ def test_pairs_are_a_matrix_and_hosts_are_rows():
     assert [(row.host, row.test) for row in found.rows] == [("n1", "fio read")]
 
 
+def test_a_latency_says_that_less_is_better_and_shows_its_percentiles_and_cautions():
+    told = Measurement(
+        "n1", "ping round trip", 50.0, "us", peer="n2",
+        parameters={"rail": "r", "higher_is_better": False, "details": {"min": 41.0, "p99.9": 90.5},
+                    "curve": [[64, 50.0], [512, 52.0], [4096, 60.0]]},
+        samples=(50.0,) * 5,
+        conditions={"outcome": "pass", "opinions": [["nominal", "pass", "Declared."]],
+                    "cautions": ["It has 9 MiB in swap."]},
+    )  # fmt: skip
+    found = measured_views([told, *pairs()])
+    units = {matrix.test: matrix.unit for matrix in found.matrices}
+    assert units == {"ping round trip": "us, less is better", "iperf3 tcp": "Gbit/s"}
+    [latency] = [one for one in found.matrices if one.test == "ping round trip"]
+    says = latency.cells["n1", "n2"].says
+    assert says == "min 41, p99.9 90.5 us. It has 9 MiB in swap. nominal: Declared."
+    [curve] = found.curves
+    assert curve.unit == "us, less is better"
+
+
+@pytest.mark.parametrize("details", [None, [], "x", {"min": "<b>"}, {"min": None}])
+def test_strange_details_are_not_shown(details):
+    found = measured_views([one("n1", details=details)])
+    assert found.rows[0].cell.says == "nominal: Declared."
+
+
 def test_the_newest_of_a_pair_counts():
     found = measured_views([*pairs(value=1.0), *pairs(value=2.0)])
     assert {cell.text for cell in found.matrices[0].cells.values()} == {"2"}
