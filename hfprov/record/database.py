@@ -83,7 +83,10 @@ class Database:
             connection.execute(text("SELECT pg_advisory_xact_lock(:topic)"), {"topic": topic})
 
     def insert_new(self, table: Table) -> Insert:
-        """An INSERT that leaves rows alone that are there already."""
+        """An INSERT that leaves rows alone that are there already.
+
+        Whether a row was new is told by what it returns: with PostgreSQL a row count is not known.
+        """
         if self.is_sqlite:
             return sqlite.insert(table).on_conflict_do_nothing()
         return postgresql.insert(table).on_conflict_do_nothing()

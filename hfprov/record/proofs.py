@@ -29,7 +29,7 @@ def store_certificate(
 ) -> None:
     """Store a signed certificate, to the byte: a redacted one would not match its signature."""
     added = connection.execute(
-        database.insert_new(certificate),
+        database.insert_new(certificate).returning(certificate.c.id),
         {
             "id": issued.id,
             "run_seq": run_seq,
@@ -41,8 +41,8 @@ def store_certificate(
             "document": issued.document,
             "signature": issued.signature,
         },
-    )
-    if not added.rowcount:
+    ).first()
+    if added is None:
         raise RecordError(
             f"The record has another certificate '{issued.id}' already.",
             hint="Every certificate needs an id of its own.",

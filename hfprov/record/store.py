@@ -317,10 +317,10 @@ class Record:
             run_id = f"{moment(now):%Y%m%d-%H%M%S}-" + "".join(
                 random_source.choice(_LETTERS) for _ in range(4)
             )
-            added = connection.execute(self._database.insert_new(run), row | {"id": run_id})
-            if added.rowcount:
-                by_id = select(run.c.seq).where(run.c.id == run_id)
-                return int(connection.execute(by_id).scalar_one()), run_id
+            new = self._database.insert_new(run).returning(run.c.seq)
+            added = connection.execute(new, row | {"id": run_id}).scalar()
+            if added is not None:
+                return int(added), run_id
 
     def _add_baselines(
         self, connection: Connection, declared: Iterable[Baseline], redactor: Redactor

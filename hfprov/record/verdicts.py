@@ -62,19 +62,29 @@ class Packer:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        # By id, with the verdict itself: an id means nothing once its object is gone.
-        self._rows: Recent[tuple[Verdict, Row]] = Recent(_CACHED_ROWS)
+        self._lock = threading.Lock()
+        # By id, with the objects themselves: an id means nothing once its object is gone.
+        self._rows: dict[int, tuple[Verdict, Row]] = {}
+        self._digests: dict[tuple[int, ...], tuple[list[Row], str]] = {}
+        self._same: dict[Row, Row] = {}
 
     def pack(self, verdicts: Iterable[Verdict]) -> tuple[list[Row], str]:
         """The rows of a set and its digest. Done outside of a transaction."""
-        rows: list[Row] = []
-        for verdict in verdicts:
-            known = self._rows.get(id(verdict))
-            if known is None or known[0] is not verdict:
-                known = (verdict, self._row(verdict))
-                self._rows.put(id(verdict), known)
-            rows.append(known[1])
-        return rows, digest_of(rows)
+        with self._lock:
+            if len(self._rows) > _CACHED_ROWS or len(self._digests) > _CACHED_SETS:
+                self._rows, self._digests, self._same = {}, {}, {}
+            rows = [self._known(verdict) for verdict in verdicts]
+            key = tuple(map(id, rows))
+            if key not in self._digests:
+                self._digests[key] = rows, digest_of(rows)
+            return self._digests[key]
+
+    def _known(self, verdict: Verdict) -> Row:
+        known = self._rows.get(id(verdict))
+        if known is None:
+            row = self._row(verdict)
+            known = self._rows[id(verdict)] = verdict, self._same.setdefault(row, row)
+        return known[1]
 
     def _row(self, verdict: Verdict) -> Row:
         text = self._redactor.text
@@ -127,12 +137,14 @@ class VerdictSets:
         if found is not None:
             return int(found)
         added = connection.execute(
-            self._database.insert_new(verdict_set), {"digest": digest, **_counts(rows)}
-        )
-        set_id = int(connection.execute(by_digest).scalar_one())
-        if added.rowcount and rows:
-            connection.execute(insert(verdict_table), _as_parameters(set_id, rows))
-        return set_id
+            self._database.insert_new(verdict_set).returning(verdict_set.c.id),
+            {"digest": digest, **_counts(rows)},
+        ).scalar()
+        if added is None:  # by another process, in between
+            return int(connection.execute(by_digest).scalar_one())
+        if rows:
+            connection.execute(insert(verdict_table), _as_parameters(int(added), rows))
+        return int(added)
 
     def remember(self, digest: str, set_id: int) -> None:
         """Note the id of a set; only after its transaction was committed."""
