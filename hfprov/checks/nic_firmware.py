@@ -28,6 +28,11 @@ _ADAPTERS = "the network adapters"
 _NETWORK = 0x02
 _FIRMWARE = ("fw.version", "fw", "fw.mgmt")
 """How drivers call the version of the firmware as a whole (devlink-info of the kernel)."""
+_WITHOUT_DEVLINK = frozenset(
+    {"e1000", "e1000e", "igb", "igc", "r8169", "tg3", "virtio-pci", "vmxnet3"}
+)
+"""Drivers of on-board and virtual adapters that have no devlink: Documentation/networking/devlink
+of the kernel has no page for them. Of any other driver silence is a question, not an answer."""
 
 
 def _adapters(facts: Facts) -> dict[str, tuple[Endpoint, PciDevice]]:
@@ -62,7 +67,12 @@ def pending(facts: Facts, _: Baseline) -> Iterator[Finding]:
     )
     for address, (one, device) in found.items():
         info = told.get(address)
-        if info is None or not info.running:
+        if info is None and device.driver in _WITHOUT_DEVLINK:
+            reason = (
+                f"The driver '{device.driver}' has no devlink, and knows of no firmware that waits."
+            )
+            yield not_applicable(NotApplicable.NO_SUCH_HARDWARE, reason, one.subject)
+        elif info is None or not info.running:
             reason = f"The driver '{device.driver}' does not tell its firmware by devlink."
             yield unknown(one.subject, reason=reason)
         else:

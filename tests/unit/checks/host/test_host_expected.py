@@ -156,3 +156,13 @@ def test_every_check_is_explained(check_id):
     assert text.causes
     assert text.remedy
     assert text.source
+
+
+def test_a_driver_without_devlink_has_no_firmware_that_waits_and_others_must_tell(machine):
+    machine.text(nic_node.DEVLINK, "")
+    found = {one.subject: one for one in machine.findings("nic_firmware.pending")}
+    onboard = found.pop("eno1 (0000:02:00.0)")
+    assert onboard.outcome is Outcome.NOT_APPLICABLE
+    assert "'igb'" in onboard.reason
+    assert {one.outcome for one in found.values()} == {UNKNOWN}
+    assert len(found) == 2
