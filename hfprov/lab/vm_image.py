@@ -36,16 +36,25 @@ BACKPORTS_REPOSITORY = "srv/hfprov-lab/backports"
 DISK = "disk.qcow2"
 SUITES = ("bookworm",)
 
-_PACKAGES = "initramfs-tools zstd e2fsprogs fdisk pciutils qemu-guest-agent"
+_PACKAGES = (
+    "initramfs-tools zstd e2fsprogs fdisk pciutils qemu-guest-agent "
+    # There before any role comes, as on many nodes: an emulated one takes a minute to install them.
+    "ethtool irqbalance perftest"
+)
 _DEFAULT_MIRROR = "http://deb.debian.org/debian"
 _DEFAULT_SECURITY = "http://deb.debian.org/debian-security"
 _WORK = "var/tmp/hfprov-lab"
 _APT_INSTALL = ["apt-get", "-q", "-y", "--no-install-recommends", "install"]
 _INITIAL_MODULES = "virtio_pci virtio_blk ext4 virtio_net igb e1000e virtio_console nvme"
-_MODULE_OPTIONS = (
-    "softdep igb pre: virtio_pci virtio_net\nsoftdep e1000e pre: virtio_pci virtio_net\n"
+_MODULE_OPTIONS = "".join(
+    f"install {name} /sbin/modprobe --all --quiet virtio_pci virtio_net; "
+    f"/sbin/modprobe --ignore-install {name} $CMDLINE_OPTS\n"
+    for name in ("igb", "e1000e")
 )
-"""udev loads drivers in any order, and the management NIC must be found first to become eth0."""
+"""udev loads drivers in any order, and the management NIC must be found first to become eth0.
+
+Not by a 'softdep': with that 'modprobe -r igb' unloads virtio_pci as well, and takes the disk away.
+"""
 _KERNEL_ARGUMENTS = (
     # What an emulated processor has no time for. SYSTEMD_SECCOMP reaches systemd's environment.
     "mitigations=off SYSTEMD_SECCOMP=0 loglevel=4 nokaslr cryptomgr.notests nowatchdog "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("power_cut")  # of the second node, meanwhile
 SYSFS = "/sys/bus/pci/devices/10000:00:0{}.0"
 PARAMETERS = "/sys/module/fake_accelerators/parameters"
 

@@ -1,6 +1,6 @@
-"""What only virtual machines have: power, cables, kernels of their own.
+"""What only virtual machines have: cables, NUMA nodes and kernels of their own.
 
-Reboots that go wrong, and other kernels, are in test_kernel_and_reboot.py.
+Power is in test_vm_power.py.
 """
 
 from __future__ import annotations
@@ -22,18 +22,6 @@ def ping(node, address, size):
     """Whether packets of a size get through unfragmented."""
     argv = ["ping", "-M", "do", "-c", "3", "-i", "0.3", "-W", "5", "-s", size, address]
     return node.ssh(argv).returncode == 0
-
-
-def test_an_ordinary_inventory_leads_to_both_nodes(vm_rack):
-    # Emulated nodes take minutes for what others do in a second.
-    document = vm_rack.document("drift", "--deadline", "900", timeout=1200)
-    hosts = {one["host"]: one for one in document["hosts"]}
-    assert sorted(hosts) == ["node01", "node02"]
-    for node in vm_rack.nodes:
-        verdicts = {v["check"]: v["outcome"] for v in hosts[node.name]["verdicts"]}
-        assert verdicts, hosts[node.name]
-        # A fresh node's data NIC is at 1500 where 9000 is wanted: that is read from the node.
-        assert verdicts["mtu.live"] == "fail"
 
 
 def test_nodes_are_different_machines_with_kernels_of_their_own(vm_rack):
@@ -81,25 +69,3 @@ def test_the_data_nic_has_queues_with_interrupts_of_their_own(node):
     interrupts = node.run(["ls", "/sys/class/net/eth1/device/msi_irqs"]).split()
     assert len(interrupts) >= 4
     assert node.run(["cat", "/sys/class/net/eth1/device/numa_node"]).strip() == "1"
-
-
-def test_a_power_cut_and_a_start_from_the_disk(node):
-    before = node.boot_id()
-    node.run(["sh", "-c", "echo kept > /var/tmp/kept && sync"])
-    node.power_off()
-    assert not node.is_on()
-    assert node.ssh(["true"], timeout=10).returncode == 255
-    node.power_on()
-    node.wait_for_ssh()
-    assert node.boot_id() != before
-    assert node.run(["cat", "/var/tmp/kept"]) == "kept\n"
-    assert node.run(["systemctl", "is-system-running"]).strip() == "running"
-    assert node.run(["hostname"]).strip() == node.name
-
-
-def test_a_reset_node_is_as_new(vm_rack):
-    node = vm_rack.nodes[1]
-    node.run(["touch", "/etc/left-behind"])
-    vm_rack.reset(node)
-    assert node.ssh(["test", "-e", "/etc/left-behind"]).returncode == 1
-    assert node.kernel_release().startswith("6.1.0-")
