@@ -8,7 +8,7 @@ from typing import Any
 
 from hfprov.baseline import Baseline
 from hfprov.catalogue.bandwidths import bandwidth_for
-from hfprov.measure.conditions import PEER, decisive
+from hfprov.measure.conditions import PEER, decisive, unlike
 from hfprov.measure.judges import Bound, Past
 from hfprov.measure.look import Ready
 from hfprov.measure.result import Judging, Result
@@ -52,7 +52,7 @@ def conditions(one: Taken, ready: Mapping[str, Ready]) -> dict[str, Any]:
     """Under which conditions it was taken, of all hosts that took part; as the record has them."""
     mine = ready[one.host]
     bound = [word.removeprefix(_BIND) for word in one.argv if word.startswith(_BIND)]
-    found = {
+    found: dict[str, Any] = {
         **mine.conditions,
         **mine.tools.get(one.tool.name, {}),
         "argv": list(one.argv),
@@ -62,11 +62,26 @@ def conditions(one: Taken, ready: Mapping[str, Ready]) -> dict[str, Any]:
     if bound:
         found["numa_binding"] = int(bound[0])
     if one.peer:
-        other = ready[one.peer]
-        found[PEER] = {**decisive(other.conditions), **other.tools.get(one.tool.name, {})}
+        found[PEER] = _with_tool(one, ready[one.peer])
     if one.hosts:
         found["hosts"] = list(one.hosts)
+        found["cautions"] += _unlike_members(one, ready)
     return dict(json.loads(json.dumps(found, default=str)))
+
+
+def _unlike_members(one: Taken, ready: Mapping[str, Ready]) -> list[str]:
+    """In what members of a group differ from the first of them: all wait for the one that does."""
+    alike = {name: _with_tool(one, ready[name]) for name in one.hosts}
+    found = []
+    for name in one.hosts[1:]:
+        different = [text.partition(":")[0] for text in unlike(alike[name], alike[one.host])]
+        if different:
+            found.append(f"{name} differs from {one.host} in {', '.join(different)}.")
+    return found
+
+
+def _with_tool(one: Taken, host: Ready) -> dict[str, Any]:
+    return {**decisive(host.conditions), **host.tools.get(one.tool.name, {})}
 
 
 def measurement(one: Result) -> Measurement:

@@ -38,10 +38,14 @@ def client_of(options: Options) -> Callable[[End, End, int, Settings], Sequence[
     )
 
 
+def is_software(end: End) -> bool:
+    """Whether the kernel itself is the end's RDMA device."""
+    return end.rdma_device.startswith(_SOFTWARE_RDMA)
+
+
 def iterations(end: End, hardware: int) -> str:
     """How many messages: as many as said, or few where the kernel itself is the card."""
-    software = end.rdma_device.startswith(_SOFTWARE_RDMA)
-    return str(max(5, hardware // 100) if software else hardware)
+    return str(max(5, hardware // 100) if is_software(end) else hardware)
 
 
 def all_sizes(chosen: Settings) -> Sequence[Settings]:

@@ -93,10 +93,14 @@ class _Site:
         if isinstance(tool, PairTool):
             # Without any RDMA device there is no RDMA latency to be had; bandwidth was asked for.
             return not (tool.rdma and tool.kind is Kind.LATENCY) or self._has_rdma(host)
-        if isinstance(tool, GroupTool) and not self._has_company(host):
+        machine, company = self.machine(host), self._has_company(host)
+        if isinstance(tool, GroupTool) and not company:
             return False
-        vendor = self.machine(host).vendor
-        return not tool.vendors or not vendor or vendor in tool.vendors
+        # A single accelerator has others to talk to in other nodes only.
+        within = tool.kind is Kind.COLLECTIVE and isinstance(tool, HostTool)
+        if within and company and machine.accelerators == 1:
+            return False
+        return not tool.vendors or not machine.vendor or machine.vendor in tool.vendors
 
     def _has_rdma(self, host: str) -> bool:
         return any(host in ends and ends[host].rdma_device for ends in self.rails.values())

@@ -11,6 +11,7 @@ from hfprov.measure.pair_commands import (
     all_sizes,
     bound,
     client_of,
+    is_software,
     iterations,
     server_of,
     single_run,
@@ -46,6 +47,7 @@ def _read_iperf(text: str) -> Sequence[Figure]:
 
 _BANDWIDTH_BYTES = 1 << 20
 """perftest's own 64 KiB, and one queue pair, do not fill a fast link."""
+_SOFTWARE_BYTES = 1 << 16
 _QUEUE_PAIRS = 2
 _DEPTH = 16
 """Messages under way per queue pair: 32 MiB in all, more than any link holds."""
@@ -56,7 +58,8 @@ def _bandwidth(end: End, port: int, chosen: Settings) -> list[str]:
     argv += ["-q", str(_QUEUE_PAIRS), "-t", str(_DEPTH)]
     if chosen.all_sizes:
         return [*argv, "-a", "-n", iterations(end, 1000)]
-    return [*argv, "-s", str(_BANDWIDTH_BYTES), "-D", str(chosen.seconds)]
+    size = _SOFTWARE_BYTES if is_software(end) else _BANDWIDTH_BYTES
+    return [*argv, "-s", str(size), "-D", str(chosen.seconds)]
 
 
 def read_bandwidth(text: str) -> Sequence[Figure]:

@@ -11,7 +11,15 @@ from collections.abc import Iterable, Sequence
 from hfprov.evidence import nvbandwidth, rvs, transferbench
 from hfprov.evidence.failures import ToolFailure
 from hfprov.evidence.nvbandwidth import Status
-from hfprov.measure.tool import Figure, HostTool, Kind, MeasureError, Settings
+from hfprov.measure.tool import (
+    BANDWIDTH,
+    LATENCY,
+    Figure,
+    HostTool,
+    Kind,
+    MeasureError,
+    Settings,
+)
 
 _COPIES = (
     "host_to_device_memcpy_ce",
@@ -47,8 +55,15 @@ def read_nvbandwidth(text: str, chosen: Settings) -> Sequence[Figure]:
         unit = test.unit or "GB/s"
         lower = unit != "GB/s"  # latencies, which the tool gives in ns
         value = max(cells) if lower else min(cells)
-        name = f"nvbandwidth {test.name}"
-        figures.append(Figure(name, unit, (value,), higher_is_better=not lower))
+        figures.append(
+            Figure(
+                f"nvbandwidth {test.name}",
+                unit,
+                (value,),
+                higher_is_better=not lower,
+                tolerance=LATENCY if lower else BANDWIDTH,
+            )
+        )
     if not figures:
         raise MeasureError("nvbandwidth measured nothing: every test was waived.")
     return figures

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 
 import pytest
 
@@ -10,7 +12,7 @@ from hfprov.record.store import Record
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
-TOOLS = "iperf3 fio stress-ng"
+TOOLS = "iperf3 fio stress-ng sockperf"
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +33,10 @@ def measurable(provisioned):
 
 
 @contextlib.contextmanager
-def slowed(site, *names, rate="300mbit"):
+def slowed(site, *names, shape="rate 300mbit burst 256kb latency 50ms"):
     """What a bad cable does: what the node sends is held back."""
     for name in names:
-        site.inside(name, f"tc qdisc add dev eth1 root tbf rate {rate} burst 256kb latency 50ms")
+        site.inside(name, f"tc qdisc add dev eth1 root tbf {shape}")
     try:
         yield
     finally:
@@ -75,6 +77,60 @@ def test_a_slowed_node_is_named_by_the_pairs_and_nobody_else_is(site, measurable
     [cause] = done.document["causes"]
     assert cause["alone"] < 1  # Gbit/s
     assert "it is slow by itself" in cause["says"]
+
+
+MIDDLE, TAIL = "sockperf tcp round trip", "sockperf tcp round trip p99"
+
+
+def test_latency_is_measured_with_percentiles_and_a_slow_node_is_named(site, measurable):
+    # Every small packet waits some milliseconds, and none is lost.
+    with slowed(site, "node02", shape="rate 300kbit burst 1600 limit 1000000"):
+        done = measure(site, "latency")
+    document = done.document
+    pairs = {(a, b) for a in measurable.nodes for b in measurable.nodes if a != b}
+    for test in (MIDDLE, TAIL):
+        found = [one for one in document["results"] if one["test"] == test]
+        assert {(one["host"], one["peer"]) for one in found} == pairs, done.out
+        assert all(not one["higher_is_better"] and one["unit"] == "us" for one in found)
+        assert all(len(one["samples"]) == 5 and len(one["curve"]) == 4 for one in found)
+    details = [one["details"] for one in document["results"] if one["test"] == MIDDLE]
+    assert all(0 < one["min"] <= one["mean"] and one["p99.9"] > 0 for one in details)
+    named = [one for one in document["causes"] if one["test"] == MIDDLE]
+    assert {tuple(tuple(group) for group in one["hosts"]) for one in named} == {(("node02",),)}
+    assert "others need" in named[0]["says"]
+    with Record.open(site.db) as record:
+        stored = list(record.measurements("node01", MIDDLE))
+    assert all(one.parameters["higher_is_better"] is False for one in stored)
+    assert all(one.conditions["peer"]["mtu"]["eth1"] == 9000 for one in stored)
+
+
+def quiet(site, name):
+    return timer(site, name) == "inactive"
+
+
+def test_ctrl_c_gives_nodes_back_at_once(site, measurable):
+    run = site.start("measure", "network", "--seconds", "30")
+    site.until(lambda: all(quiet(site, name) for name in measurable.nodes))
+    os.kill(run.pid, signal.SIGINT)
+    assert run.wait(timeout=120) == 130
+    assert {timer(site, name) for name in measurable.nodes} == {"active"}
+
+
+def test_after_a_killed_controller_each_node_keeps_its_promise(site, measurable):
+    run = site.start("measure", "network", "--seconds", "30")
+    site.until(lambda: all(quiet(site, name) for name in measurable.nodes))
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait(timeout=60)
+    promises = {
+        site.inside(name, "systemctl is-active hfprov-unquiesce.timer").strip()
+        for name in measurable.nodes
+    }
+    assert promises == {"active"}
+    site.inside("node01", "systemctl start hfprov-unquiesce.service")  # as its timer will
+    assert timer(site, "node01") == "active"
+    # The others are given back by the next run, which finds what the dead one has promised.
+    measure(site, "memory")
+    assert {timer(site, name) for name in measurable.nodes} == {"active"}
 
 
 def test_a_rack_that_is_uniformly_slow_fails_on_what_it_must_reach(site, measurable):

@@ -234,3 +234,10 @@ def test_a_group_goes_on_without_a_host_that_cannot_be_kept_quiet_but_not_alone(
     )
     assert groups(found.without({"b"}))[0].hosts == ("a", "c")
     assert groups(found.without({"a", "b"})) == []
+
+
+def test_nodes_of_one_accelerator_have_a_collective_only_together():
+    hosts = ("a", "b")
+    found = make(dict.fromkeys(hosts, MPI), {"r": ends(hosts)}, COLLECTIVE, accelerators=1)
+    assert [type(step) for step in found.steps] == [GroupStep]
+    assert found.missing == {}
