@@ -79,7 +79,7 @@ _TELLING = re.compile(
     r"(?:NCCL|RCCL|UCX|OMPI|PMIX|OMP|GOMP|KMP|MKL|CUDA|HIP|HSA|ROCR|GPU|LD|GLIBC|MALLOC)_\w{1,100}"
 )
 """Variables that change what a tool measures; no other is looked at, for some hold secrets."""
-_ASSIGNED = re.compile(r"^\s*((?:NCCL|RCCL|UCX)_\w{1,100})\s*=\s*(.*?)\s*$", re.MULTILINE)
+_ASSIGNED = re.compile(r"^[ \t]*((?:NCCL|RCCL|UCX)_\w{1,100})[ \t]*=(.*)$", re.MULTILINE)
 _IDENTIFY = """\
 path=$(command -v -- "$1") || exit 127
 sha256sum -- "$path"
@@ -188,7 +188,7 @@ def _environment(seen: Observation) -> dict[str, str]:
     for read in _FILES:
         result = seen.one(read)
         for name, value in _ASSIGNED.findall(clean(result.text)) if result.ok else ():
-            found.setdefault(f"{read.request['path']} {name}", value[:500])
+            found.setdefault(f"{read.request['path']} {name}", value.strip()[:500])
     return found
 
 

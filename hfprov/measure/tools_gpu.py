@@ -124,6 +124,7 @@ def _copies(matrix: transferbench.Matrix, source: str, target: str) -> Sequence[
 
 _RVS_CONF = "/opt/rocm/share/rocm-validation-suite/conf/pbqt_single.conf"
 """Of ROCm's packages: peer to peer copies of all pairs; ROCm/ROCmValidationSuite, docs."""
+_BOTH_WAYS = "bidirectional: true"
 
 
 def read_rvs(text: str, _: Settings) -> Sequence[Figure]:
@@ -137,25 +138,26 @@ def read_rvs(text: str, _: Settings) -> Sequence[Figure]:
     failed = [action.name for action in found.actions if action.passed is False]
     if failed:
         raise MeasureError(f"rvs says that '{failed[0]}' failed.")
-    figures = []
-    for module in dict.fromkeys(action.module for action in found.actions if action.bandwidths):
-        values = list(_results(action for action in found.actions if action.module == module))
-        figures.append(Figure(f"rvs {module or 'bandwidth'}", "GB/s", (min(values),)))
-    if not figures:
+    values: dict[str, list[float]] = {}
+    for action in found.actions:
+        for test, value in _results(action):
+            values.setdefault(test, []).append(value)
+    if not values:
         raise MeasureError("rvs measured no bandwidth.")
-    return figures
+    return [Figure(test, "GB/s", (min(some),)) for test, some in values.items()]
 
 
-def _results(actions: Iterable[rvs.Action]) -> Iterable[float]:
-    """Results of actions, not what they said on the way. Raises MeasureError where one is none."""
-    for action in actions:
-        final = [one for one in action.bandwidths if one.final]
-        if not final:
-            raise MeasureError(f"rvs did not end '{action.name}'.")
-        for one in final:
-            if one.gbs is None or one.gbs <= 0:
-                raise MeasureError(f"rvs has no number in '{one.description}'.")
-            yield one.gbs
+def _results(action: rvs.Action) -> Iterable[tuple[str, float]]:
+    """Results of an action, not what it said on the way. Raises MeasureError where one is none."""
+    if action.bandwidths and not any(one.final for one in action.bandwidths):
+        raise MeasureError(f"rvs did not end '{action.name}'.")
+    for one in action.bandwidths:
+        if not one.final:
+            continue
+        if one.gbs is None or one.gbs <= 0:
+            raise MeasureError(f"rvs has no number in '{one.description}'.")
+        ways = " both ways" if _BOTH_WAYS in one.description else ""
+        yield f"rvs {action.module or 'bandwidth'}{ways}", one.gbs
 
 
 GPU_TOOLS = (

@@ -82,6 +82,13 @@ def test_firmware_modes_environment_and_state_are_conditions():
     assert "secret" not in json.dumps(found)
 
 
+@pytest.mark.parametrize("text", ["\n" * 60_000, "NCCL_A=" + " " * 60_000 + "b", "=" * 60_000])
+@pytest.mark.timeout(10)
+def test_a_hostile_file_costs_no_time(text):
+    found = conditions_of(seen(**{"/etc/nccl.conf": text}), BASE)
+    assert all(len(value) <= 500 for value in found["environment"].values())
+
+
 ALIKE = {
     "machine": "bare_metal",
     "kernel": "6.1",

@@ -114,6 +114,12 @@ def test_rvs_counts_by_its_results_and_not_by_what_it_says_on_the_way():
     assert (found.test, found.values, found.unit) == ("rvs pbqt", (45.5,), "GB/s")
 
 
+def test_both_ways_at_once_are_a_test_of_their_own():
+    both = RVS.replace("action_1", "action_2").replace("false", "true").replace("45.5", "80.5")
+    found = {one.test: one.values for one in read_rvs(RVS + both, Settings())}
+    assert found == {"rvs pbqt": (45.5,), "rvs pbqt both ways": (46.5,)}
+
+
 @pytest.mark.parametrize(
     "text",
     [

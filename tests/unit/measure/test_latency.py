@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence import sockperf
@@ -154,6 +158,14 @@ def test_a_run_of_ping_that_tells_no_percentile_is_refused(text):
 def test_a_packet_that_came_twice_counts_once():
     twice = "72 bytes from 10.0.0.2: icmp_seq=3 ttl=64 time=9.000 ms (DUP!)"
     assert read("ping", ping(extra=twice))["ping round trip"].details["max"] == 900
+
+
+@given(st.text() | st.lists(st.sampled_from([*SOCKPERF.splitlines(), *ping(5).splitlines()])))
+def test_whatever_a_node_prints_is_a_figure_or_refused(told):
+    text = told if isinstance(told, str) else "\n".join(told)
+    for name in ("sockperf", "ping", "ib_send_lat"):
+        with contextlib.suppress(NotUnderstoodError):
+            assert all(one.values[0] > 0 for one in BY_NAME[name].read(text))
 
 
 def test_perftest_s_latency_is_that_of_its_smallest_message_with_a_curve_over_all():
