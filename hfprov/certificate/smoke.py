@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -21,7 +21,7 @@ from hfprov.certificate.case import (
     too_old,
 )
 from hfprov.container_smoke.declared import without_runtime
-from hfprov.container_smoke.judge import CHECKS, MADE
+from hfprov.container_smoke.judge import CHECKS, MADE, NODES
 from hfprov.record.model import Measurement
 
 TEST_NODES = "container smoke nodes"
@@ -31,49 +31,57 @@ _REMEDY = "Drain the nodes that are to be certified, and run 'hfprov container-s
 
 def smoke_blockers(case: Case, wanted: ContainerSmoke, now: datetime) -> Iterator[Blocker]:
     """What the smoke test has against a host; nothing where no container runtime is declared."""
-
-    def block(outcome: str, reason: str, check: str = "container_smoke") -> Blocker:
-        return Blocker(check, "", outcome, reason, _REMEDY, Stage.CONTAINERS)
-
     if without_runtime(case.baseline):
         return
     done = case.smoked
     if done is None:
-        yield block(ABSENT, "No container was ever tried on this node.")
+        yield _block(ABSENT, "No container was ever tried on this node.")
         return
     if not done.finished:
-        yield block("unknown", "The newest smoke test did not come to a judgement.")
+        yield _block("unknown", "The newest smoke test did not come to a judgement.")
         return
     yield from (blocker_of(one, Stage.CONTAINERS) for one in bad(done.verdicts, now))
     late = too_old(done.at, wanted.max_age_hours, now)
     if late:
-        yield block("unknown", f"The newest smoke test {late}.")
-    if any(one.check == MADE and excused(one, now) for one in done.verdicts):
-        return
+        yield _block("unknown", f"The newest smoke test {late}.")
+    excusing = {one.check for one in done.verdicts if excused(one, now)}
+    if MADE not in excusing:
+        told = excusing | {one.check for one in bad(done.verdicts, now)}
+        yield from _unproven(done, told)
+        yield from _of_measurements(case, done, wanted)
+        if wanted.together and NODES not in told:
+            yield from _apart(case, done)
+
+
+def _block(outcome: str, reason: str, check: str = "container_smoke") -> Blocker:
+    return Blocker(check, "", outcome, reason, _REMEDY, Stage.CONTAINERS)
+
+
+def _unproven(done: Diagnosed, told: Collection[str]) -> Iterator[Blocker]:
+    """Parts of the test that nothing is known of; ``told`` are those of which it was said."""
     for check in CHECKS:
-        mine = [one for one in done.verdicts if one.check == check]
-        if not any(one.outcome in PROVEN or excused(one, now) for one in mine):
-            yield block(ABSENT, "The newest smoke test did not come to this.", check)
-    yield from _of_measurements(case, done, wanted, block)
+        proven = any(one.check == check and one.outcome in PROVEN for one in done.verdicts)
+        if not proven and check not in told:
+            yield _block(ABSENT, "The newest smoke test did not come to this.", check)
 
 
-def _of_measurements(
-    case: Case, done: Diagnosed, wanted: ContainerSmoke, block: Any
-) -> Iterator[Blocker]:
+def _apart(case: Case, done: Diagnosed) -> Iterator[Blocker]:
+    met = nodes_of(done.measurements)
+    lacking = [one for one in case.together if one not in met]
+    if lacking:
+        reason = f"It was not tested together with {', '.join(lacking[:10])}."
+        yield _block("unknown", reason, NODES)
+
+
+def _of_measurements(case: Case, done: Diagnosed, wanted: ContainerSmoke) -> Iterator[Blocker]:
     if not done.measurements:
-        yield block(ABSENT, "The newest smoke test measured nothing.")
+        yield _block(ABSENT, "The newest smoke test measured nothing.")
     image = str(case.baseline.get("node_container_smoke_image") or "")
     for one in done.measurements:
         if wanted.same_boot and not same_boot(one, case.configuration):
-            yield block("unknown", f"'{one.test}' ran before the node was booted last.")
+            yield _block("unknown", f"'{one.test}' ran before the node was booted last.")
         if one.parameters.get("image") != image:
-            yield block("unknown", f"'{one.test}' was another image than the declared one.")
-    if wanted.together:
-        met = nodes_of(done.measurements)
-        lacking = [one for one in case.together if one not in met]
-        if lacking:
-            reason = f"It was not tested together with {', '.join(lacking[:10])}."
-            yield block("unknown", reason, CHECKS[-1])
+            yield _block("unknown", f"'{one.test}' was another image than the declared one.")
 
 
 def nodes_of(measurements: tuple[Measurement, ...]) -> tuple[str, ...]:

@@ -100,6 +100,15 @@ def test_anything_less_blocks(done):
         certificate(case(done), ("p", PROFILE), Issuer("0", "c", "s"), NOW)
 
 
+@pytest.mark.parametrize("outcome", ["fail", "unknown"])
+@pytest.mark.parametrize("check", CHECKS)
+def test_what_was_seen_is_said_and_not_that_something_is_absent(check, outcome):
+    lonely = (measured(conditions={"boot_id": "b1", "nodes": ["n1"]}),)
+    done = smoked(with_bad(check, Outcome(outcome)), measurements=lonely)
+    found = blockers(case(done), PROFILE, NOW)
+    assert (check, outcome, "It is.") in {(one.check, one.outcome, one.reason) for one in found}
+
+
 def test_a_warning_such_as_an_image_by_tag_does_not_block():
     assert blockers(case(smoked(with_bad(IMAGE, Outcome.WARN))), PROFILE, NOW) == []
 
@@ -120,6 +129,10 @@ def test_waivers_lift_what_they_name_and_are_in_the_certificate():
     for done in (
         smoked(with_bad(RESULT, waiver=waiver)),
         smoked((Verdict(MADE, Finding(Outcome.UNKNOWN, waiver=waiver)),)),
+        smoked(
+            with_bad(NODES, waiver=waiver),
+            measurements=(measured(conditions={"boot_id": "b1", "nodes": []}),),
+        ),
     ):
         assert blockers(case(done), PROFILE, NOW) == []
         issued = certificate(case(done), ("p", PROFILE), Issuer("0", "c", "s"), NOW)
