@@ -114,6 +114,7 @@ def ssh_effective(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
             yield failed(name, observed=observed, expected=expected, reason=reason)
 
 
+_ANYBODY = "Who may write this file decides who may log in as root."
 _COMMAND_LINE = "What is on sshd's command line wins over all its files."
 
 
@@ -161,6 +162,11 @@ def ssh_rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         *(
             failed(place, observed=options, expected="no option that wins", reason=_COMMAND_LINE)
             for place, options in sorted(facts.get(OVERRIDING).items())
+        ),
+        *(
+            failed(path, observed="writable by others", expected="root's alone", reason=_ANYBODY)
+            for path, result in sorted(found.results.items())
+            if path != SSH_PATH and ((result.mode or 0) & 0o022 or (result.uid or 0) > 0)
         ),
         *judge_overrides(facts.get(DROP_INS), "ssh.service", "sshd.service"),
     ]

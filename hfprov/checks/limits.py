@@ -16,6 +16,7 @@ from hfprov.checks.limits_declared import (
     for_systemd,
     login_rivals,
     manager_rivals,
+    shell_rivals,
     wanted_limits,
 )
 from hfprov.checks.registry import Facts, check
@@ -31,6 +32,7 @@ from hfprov.evidence.limits import (
     limits_of_services,
     parse_pam,
 )
+from hfprov.evidence.shell_limits import SHELLS
 from hfprov.evidence.systemd import Layers, Properties, layered, parse_settings, property_of
 from hfprov.evidence.unit_limits import DEFAULTS, REMOVE_IPC, UNITS, USER_UNIT, drop_ins
 from hfprov.verdict import Finding, Impact, NotApplicable, failed, not_applicable, passed
@@ -94,6 +96,19 @@ def pam_rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         yield failed(line.where, observed=line.statement, expected=expected, reason=reason)
     if not rivals:
         yield passed(observed="none", expected="no line that wins over the role's")
+
+
+@check("limits.shells", reads=[SHELLS], role="limits", impact=Impact.MANUAL, judges=AMOUNTS)
+def shells(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """No file that login shells read sets a limit once more, to another value."""
+    found = facts.get(SHELLS)
+    rivals = shell_rivals(found, wanted_limits(baseline))
+    for line in rivals:
+        observed = f"{line.resource.name} {line.value}"
+        reason = "A login shell sets this after the login got what is declared."
+        yield failed(line.where, observed=observed, expected="no other value", reason=reason)
+    if not rivals:
+        yield passed(observed="none", expected="no other value of a shell")
 
 
 def _setting_statements(text: str) -> list[str]:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from hfprov.baseline import Baseline
+from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.limits import (
     MEMLOCK,
     NOFILE,
@@ -22,6 +23,7 @@ from hfprov.evidence.limits import (
     amount,
     systemd_limit,
 )
+from hfprov.evidence.shell_limits import ShellLimit
 from hfprov.evidence.systemd import Layers, Setting
 from hfprov.verdict import Finding, failed, passed
 
@@ -94,6 +96,18 @@ def login_rivals(lines: Iterable[PamLine], ours: str, wanted: Limits) -> list[Pa
         if amount(line.value, resource.unit) != wanted[resource.name].soft:
             rivals[line.where] = line
     return [rivals[where] for where in sorted(rivals)]
+
+
+def shell_rivals(lines: Iterable[ShellLimit], wanted: Limits) -> list[ShellLimit]:
+    """Lines by which a shell gives another limit than declared, or one that only it can tell."""
+
+    def differs(line: ShellLimit) -> bool:
+        try:
+            return amount(line.value, line.resource.unit) != wanted[line.resource.name].soft
+        except NotUnderstoodError:
+            return True
+
+    return [line for line in lines if differs(line)]
 
 
 def manager_rivals(found: Layers, ours: str, wanted: Limits) -> Iterator[tuple[Setting, Resource]]:

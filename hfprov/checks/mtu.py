@@ -12,6 +12,7 @@ from hfprov.baseline import Baseline
 from hfprov.checks.registry import Facts, check, require
 from hfprov.evidence.managed_links import DEFAULT_ROUTES, GUARD, LINKS
 from hfprov.evidence.systemd import property_of
+from hfprov.evidence.udev_mtu import MTU_RULES
 from hfprov.verdict import Finding, Impact, compared, failed, passed, unknown
 
 VARIABLES = ("jumbo_mtu_interfaces", "jumbo_mtu_bytes")
@@ -65,6 +66,22 @@ def management(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
             yield failed(name, observed="default route", expected=expected, reason=reason)
         else:
             yield passed(name, observed="no default route", expected=expected)
+
+
+@check("mtu.udev", reads=[MTU_RULES], role="jumbo_mtu", impact=Impact.MANUAL, judges=VARIABLES)
+def udev(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """No rule of udev sets another MTU whenever a data interface appears."""
+    names, wanted = data_interfaces(baseline), baseline["jumbo_mtu_bytes"]
+    rivals = [
+        rule
+        for rule in facts.get(MTU_RULES)
+        if rule.mtu != wanted and any(rule.may_take(name) for name in names)
+    ]
+    for rule in rivals:
+        reason = "udev sets an MTU beside the declared configuration: the later of both wins."
+        yield failed(rule.where, observed=rule.statement, expected="no rule", reason=reason)
+    if not rivals:
+        yield passed(observed="none", expected="no rule that sets another MTU")
 
 
 @check(

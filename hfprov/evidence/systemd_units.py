@@ -55,12 +55,15 @@ for link in /etc/systemd/system/*.wants/* /etc/systemd/system/*.requires/* \\
 do
   [ -c "$link" ] || printf 'Link=%s\\n' "$link"
 done
+for file in /etc/systemd/system/*.*; do
+  [ ! -c "$file" ] || printf 'Mask=%s\\n' "$file"
+done
 exit 0"""
 """Arguments: properties, files of the main processes, units. A process may have ended meanwhile.
 
-The links that start units are listed, too; one to ``/dev/null`` starts nothing. systemd remembers
-``UnitFileState`` until it is reloaded, so after somebody removed a link by hand it still says
-``enabled``; and where an alias is left, it says so for ever.
+The links that start units are listed, too (one to ``/dev/null`` starts nothing), and those that
+mask. systemd remembers ``UnitFileState`` until it is reloaded, so after somebody removed a link by
+hand it still says ``enabled``; and where an alias is left, it says so for ever.
 
 To show a unit that a node does not have costs its systemd a search of all folders and an answer of
 250 properties; with the units of other distributions, those were more than half the cost of an
@@ -158,24 +161,34 @@ def parse(text: str) -> Shown:
     for line in lines:
         if match := _FILE_LINE.fullmatch(line):
             files.setdefault((match[1], match[2]), []).append(match[3])
-    told = "\n".join(line for line in lines if not line.startswith(("/proc/", "Link=")))
-    linked = {line.rpartition("/")[2] for line in lines if line.startswith("Link=")}
+    told = "\n".join(line for line in lines if not line.startswith(("/proc/", "Link=", "Mask=")))
+    linked, masked = (
+        {line.rpartition("/")[2] for line in lines if line.startswith(key)}
+        for key in ("Link=", "Mask=")
+    )
     found: dict[str, Properties] = {}
     for block in systemd.parse(told):
         if block.get("LoadState") == "not-found":
             block = {**_WITHOUT_FILE, **block}  # noqa: PLW2901 - completed
         names = {property_of(block, "Id"), *property_of(block, "Names").split()}
         for name in names:
-            found[name] = _with_true_state(block, names, linked)
+            found[name] = _with_true_state(block, names, linked, masked) if linked else block
     return Shown(found, {key: "\n".join(rows) for key, rows in files.items()})
 
 
-def _with_true_state(unit: Properties, names: set[str], linked: set[str]) -> Properties:
+def _with_true_state(
+    unit: Properties, names: set[str], linked: set[str], masked: set[str]
+) -> Properties:
     """The unit as it will be at the next boot, whatever systemd remembers of its links."""
     state, starts = unit.get("UnitFileState"), bool(names & linked)
+    if names & masked:
+        return {**unit, "LoadState": "masked", "UnitFileState": "masked"}
+    if state == "masked":
+        state = "enabled" if starts else "disabled"
+        return {**unit, "LoadState": "loaded", "UnitFileState": state}
     if state == "disabled" and starts:
         return {**unit, "UnitFileState": "enabled"}
-    if state == "enabled" and linked and not starts:
+    if state == "enabled" and not starts:
         return {**unit, "UnitFileState": WANTED_BY_NOTHING}
     return unit
 

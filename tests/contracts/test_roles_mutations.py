@@ -21,9 +21,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hfprov import probe
 from hfprov.baseline import Baseline, Value
 from hfprov.judge import judge, reads_for
+from hfprov.observe import probe_source
 from hfprov.reading import Observation
 from hfprov.verdict import Outcome
 
@@ -104,7 +104,7 @@ def bad_checks(node: str, role: str) -> set[str]:
     reads = [{"id": read.id, **read.request} for read in reads_for(base)]
     plan = {"nonce": nonce, "deadline": 60, "budget": 16 << 20, "reads": reads}
     argument = base64.b64encode(zlib.compress(json.dumps(plan).encode())).decode()
-    out = on_node(node, "python3", "-IS", "-", argument, stdin=Path(probe.__file__).read_text())
+    out = on_node(node, "python3", "-IS", "-", argument, stdin=probe_source())
     body = out.split(f"hfprov-begin {nonce}\n")[1].split("\n")[0]
     seen = Observation.from_json(json.loads(zlib.decompress(base64.b64decode(body))))
     verdicts = [one for one in judge(seen, base) if one.check.startswith(GROUPS[role])]
@@ -162,7 +162,10 @@ RESTORE = {
         "test -x /usr/sbin/ethtool || apt-get -qq -y install ethtool >/dev/null; "
         "systemctl reset-failed"
     ),
-    "time_sync": "systemctl unmask --runtime chrony; systemctl restart chrony && chronyc waitsync 30 0 0 0.2 >/dev/null",
+    "time_sync": (
+        "systemctl unmask --runtime chrony; systemctl restart chrony && "
+        "chronyc waitsync 30 0 0 0.2 >/dev/null"
+    ),
     "performance": "/usr/lib/systemd/systemd-sysctl --prefix=/net/ipv4",
     "comm_library": "true",
     "diagnostics_tools": (

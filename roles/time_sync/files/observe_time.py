@@ -78,11 +78,13 @@ def amends(state, service):
 def main(asked):
     chrony, *others = units([asked["service"]] + asked["rivals"])
     running = chrony["ActiveState"] == "active"
+    needed = amends(chrony["UnitFileState"], asked["service"])
+    unfit = ["systemd does not start chrony at boot."] if needed else []
     return {
-        "systemctl": amends(chrony["UnitFileState"], asked["service"]),
+        "systemctl": needed,
         "installed": chrony["LoadState"] != "not-found",
         "rivals": [name for name, unit in zip(asked["rivals"], others) if is_rival(unit)],
-        "stale": list(stale(asked, chrony)) if running else [],
+        "stale": unfit + (list(stale(asked, chrony)) if running else []),
         "missing_directories": [path for path in asked["directories"] if not os.path.isdir(path)],
     }
 

@@ -18,6 +18,7 @@ CHECKS = (
     "limits.session",
     "limits.pam.file",
     "limits.pam.rivals",
+    "limits.shells",
     "limits.systemd.files",
     "limits.systemd.rivals",
     "limits.systemd.defaults",
@@ -142,6 +143,34 @@ def test_earlier_lines_for_everybody_do_not_win(ifupdown):
 def test_earlier_lines_for_one_user_do(ifupdown):
     ifupdown.add(LIMITS_D, "/etc/security/limits.d/10-site.conf", "alice - nofile 1024\n")
     assert ifupdown.bad("limits.pam.rivals")
+
+
+@pytest.mark.parametrize(
+    ("line", "differs"),
+    [
+        ("ulimit -n 100", True),
+        ("ulimit -S -l 64", True),
+        ("  [ -t 0 ] && ulimit -Sn 4096; true", True),
+        ("if true; then ulimit -u 10 -s 8192; fi", True),
+        ("ulimit -n $FILES", True),
+        ("# ulimit -n 100", False),
+        ("ulimit -n", False),
+        ("ulimit -a", False),
+        ("ulimit -c 0", False),
+        ("ulimit -n hard", False),
+        ("echo set ulimit -n 100", False),
+    ],
+)
+def test_login_shells_that_set_a_limit_again_are_rivals(ifupdown, line, differs):
+    path = "/etc/profile.d/site.sh"
+    ifupdown.add("glob /etc/profile.d/*.sh", path, f"# site\n{line}\n")
+    assert set(ifupdown.bad("limits.shells")) == ({f"{path}:2"} if differs else set())
+
+
+def test_a_shell_may_say_what_is_declared(ifupdown):
+    line = f"ulimit -n {ifupdown.values['limits_nofile']}\n"
+    ifupdown.add("glob /etc/profile.d/*.sh", "/etc/profile.d/site.sh", line)
+    assert ifupdown.bad("limits.shells") == {}
 
 
 @pytest.mark.parametrize("place", ["/etc/systemd", "/run/systemd", "/usr/lib/systemd"])

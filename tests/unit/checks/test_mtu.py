@@ -170,6 +170,26 @@ def test_file_in_use_that_is_gone(networkd):
     assert networkd.bad("mtu.rivals") == {"eth1": FAIL}
 
 
+@pytest.mark.parametrize(
+    ("rule", "is_rival"),
+    [
+        ('SUBSYSTEM=="net", KERNEL=="eth1", ATTR{mtu}="1500"', True),
+        ('SUBSYSTEM=="net", DRIVERS=="mlx5_core", ATTR{mtu}="1500"', True),
+        ('KERNEL=="eth*", RUN+="/sbin/ip link set %k \\\n mtu 1500"', True),
+        ('SUBSYSTEM=="net", KERNEL=="eth1", ATTR{mtu}="9000"', False),
+        ('SUBSYSTEM=="net", KERNEL=="eth7", ATTR{mtu}="1500"', False),
+        ('# KERNEL=="eth1", ATTR{mtu}="1500"', False),
+        ('ATTR{mtu}=="1500", ENV{SEEN}="1"', False),
+    ],
+)
+def test_rule_of_udev_that_sets_another_mtu(networkd, rule, is_rival):
+    assert [one.outcome for one in networkd.findings("mtu.udev")] == [Outcome.PASS]
+    path = "/etc/udev/rules.d/70-site.rules"
+    networkd.add("glob /etc/udev/rules.d/*.rules", path, rule + "\n")
+    last = 1 + rule.count("\n")
+    assert networkd.bad("mtu.udev") == ({f"{path}:{last}": FAIL} if is_rival else {})
+
+
 def test_service_that_does_not_start_at_boot(networkd):
     networkd.replace(UNITS, "UnitFileState=enabled", "UnitFileState=disabled")
     assert networkd.bad("mtu.rivals") == {"eth1": FAIL}

@@ -85,7 +85,8 @@ WANTS = "Link=/etc/systemd/system/multi-user.target.wants/"
         ("disabled", "ssh.service", "enabled"),
         ("disabled", "other.service", "disabled"),
         ("static", "ssh.service", "static"),
-        ("masked", "ssh.service", "masked"),
+        ("masked", "ssh.service", "enabled"),
+        ("masked", "other.service", "disabled"),
     ],
 )
 def test_what_starts_at_boot_is_told_by_links_not_by_what_systemd_remembers(
@@ -95,6 +96,19 @@ def test_what_starts_at_boot_is_told_by_links_not_by_what_systemd_remembers(
     for name in ("ssh.service", "sshd.service"):
         found = parse(f"{block}\n{WANTS}{linked}\n").units[name]
         assert found["UnitFileState"] == true
+
+
+@pytest.mark.parametrize("remembered", ["enabled", "static", "masked"])
+def test_a_mask_holds_though_systemd_has_not_read_it(remembered):
+    block = f"Id=ssh.service\nNames=ssh.service\nLoadState=loaded\nUnitFileState={remembered}\n"
+    text = f"{block}\n{WANTS}ssh.service\nMask=/etc/systemd/system/ssh.service\n"
+    found = parse(text).units["ssh.service"]
+    assert (found["LoadState"], found["UnitFileState"]) == ("masked", "masked")
+
+
+def test_without_links_there_is_only_what_systemd_remembers():
+    block = "Id=ssh.service\nNames=ssh.service\nLoadState=masked\nUnitFileState=masked\n"
+    assert parse(block).units["ssh.service"]["UnitFileState"] == "masked"
 
 
 @pytest.mark.parametrize(("pid", "name"), [("12", "status"), ("13", "limits")])

@@ -248,3 +248,10 @@ def test_without_whole_evidence_nothing_passes(node, check_id, hostile):
         for result in spoilt.results[name]:
             result.update(hostile)
         assert UNKNOWN in spoilt.outcomes(check_id).values(), name
+
+
+@pytest.mark.parametrize(("changed", "outcome"), [({"mode": 0o666}, FAIL), ({"uid": 1000}, FAIL)])
+def test_file_of_sshd_that_others_may_write(node, changed, outcome):
+    path = "/etc/ssh/sshd_config.d/99-site.conf"
+    node.add("glob /etc/ssh/sshd_config.d/*.conf", path, "X11Forwarding no\n", **changed)
+    assert node.outcomes("hardening.ssh.rivals") == {path: outcome}
