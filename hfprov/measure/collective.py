@@ -122,7 +122,8 @@ def group_argv(group: Group, _: Settings) -> Sequence[str]:
         *("--bind-to", "numa", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self"),
         *("--mca", "btl_tcp_if_include", interfaces),
         *("--mca", "oob_tcp_if_include", interfaces),
-        *exported,
+        # The test is looked for on the other nodes as it is on this one.
+        *("-x", "PATH", *exported),
         *(PROGRAM, *_SWEEP, "-g", "1"),
     ]
 

@@ -116,7 +116,7 @@ def test_ranks_are_started_with_what_the_role_declares():
     assert argv[argv.index("-np") + 1] == "32"
     assert argv[argv.index("oob_tcp_if_include") + 1] == "eth1"
     exported = {argv[n + 1] for n, word in enumerate(argv) if word == "-x"}
-    assert exported == {"NCCL_IB_HCA==mlx5_0", "NCCL_SOCKET_IFNAME==eth1"}
+    assert exported == {"PATH", "NCCL_IB_HCA==mlx5_0", "NCCL_SOCKET_IFNAME==eth1"}
     assert argv[argv.index("all_reduce_perf") :][-2:] == ["-g", "1"]
 
 
