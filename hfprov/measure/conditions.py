@@ -71,6 +71,10 @@ _STATE = {
     "frequencies_khz": glob("/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq", limit=64),
 }
 _MTU = glob("/sys/class/net/*/mtu", limit=64)
+_PASSING = re.compile(
+    r"lo|(?:veth|cali|cni|docker|flannel|lxc|podman|nerdctl|tap|virbr|vnet|br-).*"
+)
+"""Interfaces of container runtimes, which come and go and carry nothing that is measured."""
 _LOAD = file("/proc/loadavg", limit=256)
 _ENVIRONMENT = file("/proc/self/environ", limit=64 * 1024)
 """Of the probe, which is started as tools are: by sshd, with what PAM adds."""
@@ -136,9 +140,11 @@ def conditions_of(seen: Observation, baseline: Baseline) -> dict[str, Any]:
         "boot_id": kernel.boot_id,
         "cpus": len(facts.get(CPUS)),
         "mtu": {
-            result.name.split("/")[4]: int(result.text)
+            name: int(result.text)
             for result in seen.each(_MTU)
-            if result.ok and result.text.strip().isdigit()
+            if result.ok
+            and result.text.strip().isdigit()
+            and not _PASSING.fullmatch(name := result.name.split("/")[4])
         },
         "drivers": dict(drivers),
         "firmware": {**nic_firmware(seen), **accelerator_firmware(devices)},

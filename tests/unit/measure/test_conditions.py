@@ -30,7 +30,10 @@ FILES = {
 }
 GLOBS = {
     "glob /proc/[0-9]*/cmdline": {"/proc/1/cmdline": "/sbin/init\0"},
-    "glob /sys/class/net/*/mtu": {"/sys/class/net/eth1/mtu": "9000\n"},
+    "glob /sys/class/net/*/mtu": {
+        f"/sys/class/net/{name}/mtu": f"{mtu}\n"
+        for name, mtu in (("eth1", 9000), ("lo", 65536), ("veth12ab34", 1500), ("docker0", 1500))
+    },
     "glob /sys/class/infiniband/*/fw_ver": {"/sys/class/infiniband/mlx5_0/fw_ver": "28.43.1\n"},
     "run ethtool -i '{name}' (each /sys/class/net/*)": {
         "eth0": "driver: igb\nversion: 6.1\nfirmware-version: 3.11, 0x8\nbus-info: 0000:01:00.0\n",

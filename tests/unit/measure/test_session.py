@@ -9,7 +9,8 @@ import pytest
 from hfprov.declare.connection import Connection
 from hfprov.errors import NotUnderstoodError
 from hfprov.measure import session
-from hfprov.measure.tools import TOOLS, End, Settings
+from hfprov.measure.steps import GroupStep, PairStep
+from hfprov.measure.tools import REPEATS, TOOLS, End, Group, GroupTool, Settings
 from hfprov.remote import Output
 from hfprov.sweep import Fleet
 
@@ -69,3 +70,92 @@ def test_another_failure_is_told_at_once(tried):
     answers.append(("Couldn't allocate MR\n", 1))
     assert serve().code == 1
     assert len(calls) == 1
+
+
+# -- curves, tools without a server, groups --------------------------------------------------------
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Answers to commands, by host and first word that they are looked up by."""
+    asked, answers = [], {}
+
+    def run(connection, argv, **_):
+        command = argv[argv.index("timeout") + 3 :]
+        asked.append((connection.host, command))
+        answer = answers[command[0]]
+        text, code = answer(command) if callable(answer) else answer
+        return Output(text.encode(), "", code)
+
+    monkeypatch.setattr(session, "run", run)
+    return answers, asked
+
+
+FLEET = Fleet({}, {host: Connection(host, "192.0.2.9") for host in ("n1", "n2")})
+
+
+def ping_of(command):
+    """500 packets, slower the larger they are; those of 4 KiB do not all come back."""
+    size = int(command[command.index("-s") + 1])
+    count = int(command[command.index("-c") + 1])
+    back = count - (size == 4096)
+    lines = [f"{size} bytes from b: icmp_seq={n} ttl=64 time=0.{size // 64 + 10} ms"
+             for n in range(back)]  # fmt: skip
+    share = "0.2" if back < count else "0"
+    tail = f"\n{count} packets transmitted, {back} received, {share}% packet loss, time 9ms\n"
+    return "PING b (b)\n" + "\n".join(lines) + "\n" + tail, 0
+
+
+def test_a_tool_without_a_server_asks_one_host_only_and_a_curve_that_breaks_keeps_its_figure(told):
+    answers, asked = told
+    answers["ping"] = ping_of
+    [tool] = [one for one in TOOLS if one.name == "ping"]
+    step = PairStep(tool, "r", {end.host: end for end in ENDS}, ((("n1", "n2"),),))
+    there, back = session.run_round(FLEET, step, [("n1", "n2")], Settings(seconds=1))
+    assert (there.host, there.peer, back.host, back.peer) == ("n1", "n2", "n2", "n1")
+    figure = there.figures["ping round trip"]
+    assert figure.values == (110.0,) * REPEATS
+    assert figure.curve == ((64.0, 110.0), (512.0, 180.0))
+    assert "did not come back" in there.curve_problem
+    assert there.problem == ""
+    assert {command[0] for _, command in asked} == {"ping"}
+
+
+HEAD = """# nThread 1 nGpus 1 minBytes 8 maxBytes 8 validation: 1
+# Using devices
+#  Rank  0 Group  0 Pid      1 on     node01 device  0 [0x00] X
+#  Rank  1 Group  0 Pid      2 on     node{second} device  0 [0x00] X
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+           8             2     float     sum      -1    16.21    0.00    {busbw}      0    16.11    0.00    1.50      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 5.0
+"""  # noqa: E501 - as the tool prints it
+
+
+def group():
+    [tool] = [one for one in TOOLS if isinstance(one, GroupTool)]
+    return GroupStep(tool, "r", Group(ENDS, 1))
+
+
+def test_a_group_is_started_on_its_first_host_and_stands_for_all(told):
+    answers, asked = told
+    answers["mpirun"] = (HEAD.format(second="02", busbw="9.00"), 0)
+    [taken] = session.run_group_step(FLEET, group(), Settings())
+    assert (taken.host, taken.hosts, taken.problem) == ("n1", ("n1", "n2"), "")
+    assert taken.figures["all_reduce_perf busbw 2 nodes"].values == (9.0,) * REPEATS
+    assert {host for host, _ in asked} == {"n1"}
+    assert len(asked) == REPEATS + 1  # one to warm up
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ((HEAD.format(second="01", busbw="9.00"), 0), "on 1 hosts"),
+        ((HEAD.format(second="02", busbw="9.00"), 7), "exit code 7"),
+        (("mpirun was unable to reach n2\n", 1), "unable to reach"),
+    ],
+)
+def test_a_group_that_did_not_run_together_gives_no_figure(told, answer, reason):
+    told[0]["mpirun"] = answer
+    [taken] = session.run_group_step(FLEET, group(), Settings())
+    assert reason in taken.problem
