@@ -46,6 +46,8 @@ class Answer:
     observation: Observation | None
     raw: bytes = b""
     """The probe's JSON answer, kept as evidence."""
+    packed: bytes = b""
+    """The same as it travelled: compressed by zlib on the node."""
     error: str = ""
     hint: str = ""
 
@@ -63,8 +65,8 @@ def observe(
         plan = _packed_plan(tuple(reads), nonce, deadline)
         argv = [connection.interpreter, "-IS", "-c", _LOADER, _packed_probe(), plan]
         output = run(connection, argv, deadline=deadline, limit=ANSWER_LIMIT)
-        raw = _unpack(connection.host, output, nonce)
-        return Answer(connection.host, parse_answer(raw), raw)
+        raw, packed = _unpack(connection.host, output, nonce)
+        return Answer(connection.host, parse_answer(raw), raw, packed)
     except RemoteError as error:
         return Answer(connection.host, None, error=error.message, hint=error.hint)
 
@@ -80,15 +82,33 @@ def observe_many(
 
     ``reads`` and ``connections`` are by host. Closing the iterator cancels what has not started.
     """
+    for group in observe_groups(reads, connections, at_once=at_once, deadline=deadline):
+        yield from group
+
+
+def observe_groups(
+    reads: Mapping[str, Sequence[Read]],
+    connections: Mapping[str, Connection],
+    *,
+    at_once: int = AT_ONCE,
+    deadline: float = HOST_DEADLINE,
+) -> Iterator[list[Answer]]:
+    """As :func:`observe_many`, with all that arrived while the caller was busy in one list."""
     jobs = [
         functools.partial(observe, connections[host], reads[host], deadline=deadline)
         for host in reads
     ]
-    yield from in_parallel(jobs, at_once=at_once)
+    yield from in_groups(jobs, at_once=at_once)
 
 
 def in_parallel(jobs: Sequence[Callable[[], T]], *, at_once: int) -> Iterator[T]:
-    """Run jobs in threads, ``at_once`` at most, and yield each result as it comes.
+    """Run jobs in threads, ``at_once`` at most, and yield each result as it comes."""
+    for group in in_groups(jobs, at_once=at_once):
+        yield from group
+
+
+def in_groups(jobs: Sequence[Callable[[], T]], *, at_once: int) -> Iterator[list[T]]:
+    """The same, with the results that are there already in one list; none of them is empty.
 
     At most twice as many jobs are queued as run, so that memory does not grow with the fleet.
     """
@@ -106,8 +126,7 @@ def in_parallel(jobs: Sequence[Callable[[], T]], *, at_once: int) -> Iterator[T]
             done, running = concurrent.futures.wait(
                 running, return_when=concurrent.futures.FIRST_COMPLETED
             )
-            for future in done:
-                yield future.result()
+            yield [future.result() for future in done]
     finally:
         # Every job has its own deadline: on Ctrl-C nobody waits for a node that hangs.
         pool.shutdown(wait=False, cancel_futures=True)
@@ -142,21 +161,25 @@ def _packed_plan(reads: tuple[Read, ...], nonce: str, deadline: float) -> str:
     return packed
 
 
-def _unpack(host: str, output: Output, nonce: str) -> bytes:
-    """The probe's JSON from what came over SSH, banners and the login shell's noise passed over."""
+def _unpack(host: str, output: Output, nonce: str) -> tuple[bytes, bytes]:
+    """The probe's JSON, and as it was packed, from what came over SSH.
+
+    Banners and the login shell's noise are passed over.
+    """
     begin, end = f"hfprov-begin {nonce}\n".encode(), f"\nhfprov-end {nonce}".encode()
     _, found, rest = output.stdout.partition(begin)
-    packed, complete, _ = rest.partition(end)
+    coded, complete, _ = rest.partition(end)
     if not found or not complete:
         raise _no_answer(host, output)
     unpacker = zlib.decompressobj()
     try:
-        raw = unpacker.decompress(base64.b64decode(packed, validate=True), ANSWER_LIMIT)
+        packed = base64.b64decode(coded, validate=True)
+        raw = unpacker.decompress(packed, ANSWER_LIMIT)
     except (binascii.Error, zlib.error) as error:
         raise RemoteError(f"The answer of '{host}' is damaged: {error}.") from error
-    if not unpacker.eof:
+    if not unpacker.eof or unpacker.unused_data:
         raise RemoteError(f"The answer of '{host}' is damaged or larger than {ANSWER_LIMIT} bytes.")
-    return raw
+    return raw, packed
 
 
 def parse_answer(raw: bytes, wanted: Collection[str] | None = None) -> Observation:
@@ -165,12 +188,30 @@ def parse_answer(raw: bytes, wanted: Collection[str] | None = None) -> Observati
     Raises RemoteError if it is not of the agreed form.
     """
     try:
-        data: Any = json.loads(raw)
+        data: Any = json.loads(raw) if wanted is None else _part(raw.decode(), wanted)
         if data["probe"] != probe.VERSION:
             raise RemoteError(f"The evidence is of probe version {data['probe']!r}, not 1.")
         return Observation.from_json(data, wanted)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RemoteError(f"The answer is not what the probe prints: {error!r}.") from error
+
+
+def _part(text: str, wanted: Collection[str]) -> Any:
+    """The probe's JSON with the wanted reads only; to decode all of it takes most of the time.
+
+    No key can be mistaken for a text that a node printed: within one, quotes are escaped.
+    """
+    head, found, _ = text.partition('"results":')
+    decoder = json.JSONDecoder()
+    if not found:
+        return json.loads(text)
+    results = {}
+    for name in wanted:
+        key = f"{json.dumps(name)}:["
+        at = text.find(key, len(head))
+        if at >= 0:
+            results[name], _ = decoder.raw_decode(text, at + len(key) - 1)
+    return {**json.loads(f'{head}"results":{{}}}}'), "results": results}
 
 
 def _no_answer(host: str, output: Output) -> RemoteError:

@@ -10,7 +10,7 @@ one probe returned for one host; asking it for text that is not there raises
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -141,6 +141,44 @@ def _result(raw: Mapping[str, Any]) -> Result:
     return Result(**{key: value for key, value in raw.items() if key in _KNOWN_KEYS})
 
 
+class RawResults(Mapping[str, tuple[Result, ...]]):
+    """The results of an answer; those that somebody looks at are made, the others stay JSON.
+
+    Of a host whose evidence is that of another one, most are never looked at.
+    """
+
+    __slots__ = ("_made", "_raw")
+
+    def __init__(self, raw: Mapping[str, Sequence[dict[str, Any]]]) -> None:
+        """Raises TypeError, ValueError or KeyError when a result is not of the agreed form."""
+        for items in raw.values():
+            for item in items:
+                item["name"], item["status"]  # a KeyError now, not in a check
+                if item["status"] != "timeout":
+                    # Nobody is told of it, and it would make equal results look different.
+                    item.pop("ms", None)
+                hash(tuple(item.values()))
+        self._raw = raw
+        self._made: dict[str, tuple[Result, ...]] = {}
+
+    def __getitem__(self, read: str) -> tuple[Result, ...]:
+        made = self._made.get(read)
+        if made is None:
+            made = self._made[read] = tuple(map(_result, self._raw[read]))
+        return made
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._raw)
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def shown(self, read: str) -> tuple[Any, ...] | None:
+        """All that a read gave, to be compared with that of other hosts; None: it was not asked."""
+        items = self._raw.get(read)
+        return None if items is None else tuple([tuple(item.items()) for item in items])
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """Everything one probe returned for one host. Immutable; kept as evidence."""
@@ -160,13 +198,11 @@ class Observation:
 
         ``wanted`` are the ids of reads that are needed of it; None: all.
         """
-        results = {
-            name: tuple(map(_result, items))
-            for name, items in data["results"].items()
-            if wanted is None or name in wanted
-        }
+        results = data["results"]
+        if wanted is not None:
+            results = {name: items for name, items in results.items() if name in wanted}
         return cls(
-            results,
+            RawResults(results),
             python=str(data.get("python", "")),
             uid=int(data.get("uid", -1)),
             now=float(data.get("now", 0.0)),

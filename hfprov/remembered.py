@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Check, Facts
 from hfprov.judge import findings_of
-from hfprov.reading import Observation, Result, Source
+from hfprov.reading import Observation, RawResults, Result, Source
 from hfprov.verdict import Verdict
 
 F = TypeVar("F")
@@ -201,8 +201,7 @@ class Remembered:
 
     def number(self, read: str, seen: Observation) -> int:
         """A number that two hosts share where a read gave them the same results."""
-        results = seen.results.get(read)
-        shown = (("not asked",),) if results is None else tuple(map(_print, results))
+        shown = _shown(seen.results, read)
         kept = self._prints.setdefault(read, OrderedDict())
         if shown in kept:
             kept.move_to_end(shown)
@@ -228,6 +227,16 @@ class _Numbers(dict[str, int]):
 
 def _verdicts(check: Check, facts: Facts, baseline: Baseline) -> tuple[Verdict, ...]:
     return tuple(Verdict(check.id, one) for one in findings_of(check, facts, baseline))
+
+
+def _shown(results: Mapping[str, tuple[Result, ...]], read: str) -> Print:
+    """All that a read gave."""
+    if isinstance(results, RawResults):
+        shown = results.shown(read)
+    else:
+        found = results.get(read)
+        shown = None if found is None else tuple(map(_print, found))
+    return (("not asked",),) if shown is None else shown
 
 
 def _print(one: Result) -> tuple[Any, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -18,9 +18,10 @@ from hfprov.evidence.identity import IDENTITY
 from hfprov.evidence.system import KERNEL, OS, PROCESSES
 from hfprov.fleet_checks import Sample, accelerator_samples
 from hfprov.judge import outcome_of, reads_for, unreachable
-from hfprov.observe import AT_ONCE, HOST_DEADLINE, Answer, observe_many, parse_answer
+from hfprov.observe import AT_ONCE, HOST_DEADLINE, Answer, observe_groups, parse_answer
 from hfprov.reading import Observation, Read, Source
 from hfprov.record.errors import HostIdentityError
+from hfprov.record.evidence import Seen
 from hfprov.record.identity import Identity
 from hfprov.record.log import RunLog
 from hfprov.record.model import HostState
@@ -32,6 +33,8 @@ F = TypeVar("F")
 SOFTWARE = "software"
 """The facts that are kept of each observation, to tell later what changed; see :func:`software`."""
 BOOT = "boot"
+TOGETHER = 32
+"""Hosts recorded in one transaction at most; so many are lost when the controller dies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,80 +93,124 @@ def sweep(
     state: HostState = HostState.OBSERVED,
     on_host: OnHost = lambda _: None,
 ) -> dict[str, HostVerdicts]:
-    """Observe and judge every host of the fleet. Each host is recorded as soon as it answers."""
-    shared: dict[tuple[str, ...], tuple[Read, ...]] = {}
-    reads = {}
-    for host, baseline in fleet.baselines.items():
-        wanted = reads_for(baseline)
-        # Hosts of one kind share one tuple, so that the plan is packed once for all of them.
-        reads[host] = shared.setdefault(tuple(read.id for read in wanted), wanted)
-    answers = observe_many(reads, fleet.connections, at_once=fleet.at_once, deadline=fleet.deadline)
+    """Observe and judge every host of the fleet, and record each when it has answered."""
+    reads = wanted_reads(fleet.baselines)
+    answers = observe_groups(
+        reads, fleet.connections, at_once=fleet.at_once, deadline=fleet.deadline
+    )
     return judge_answers(fleet, answers, log, phase=phase, state=state, on_host=on_host)
+
+
+def wanted_reads(baselines: Mapping[str, Baseline]) -> dict[str, tuple[Read, ...]]:
+    """What to read of each host. Hosts of one kind share one tuple, which is then packed once."""
+    by_values: dict[tuple[tuple[str, ...], int], tuple[Read, ...]] = {}
+    by_ids: dict[tuple[str, ...], tuple[Read, ...]] = {}
+    reads = {}
+    for host, baseline in baselines.items():
+        # Resolving shares the values of hosts of one kind: the same object says the same.
+        kind = baseline.roles, id(baseline.values)
+        if kind not in by_values:
+            wanted = reads_for(baseline)
+            by_values[kind] = by_ids.setdefault(tuple(read.id for read in wanted), wanted)
+        reads[host] = by_values[kind]
+    return reads
 
 
 def judge_answers(
     fleet: Fleet,
-    answers: Iterable[Answer],
+    answers: Iterable[Sequence[Answer]],
     log: RunLog,
     *,
     phase: str,
     state: HostState = HostState.OBSERVED,
     on_host: OnHost = lambda _: None,
 ) -> dict[str, HostVerdicts]:
-    """Judge and record hosts as they answer; the views in the order of the fleet."""
+    """Judge and record hosts as they answer, those that came together in one transaction.
+
+    The views are in the order of the fleet.
+    """
     views: dict[str, HostVerdicts] = {}
     remembered = Remembered()
-    for answer in answers:
-        view = _view(fleet, answer, log, phase, state, remembered)
-        views[answer.host] = view
-        on_host(view)
+    for group in answers:
+        for start in range(0, len(group), TOGETHER):
+            some = group[start : start + TOGETHER]
+            for view in _recorded(fleet, some, log, phase, state, remembered):
+                views[view.host] = view
+                on_host(view)
     return {host: views[host] for host in fleet.baselines}
 
 
-def _view(
+def _recorded(
     fleet: Fleet,
-    answer: Answer,
+    answers: Iterable[Answer],
     log: RunLog,
     phase: str,
     state: HostState,
     remembered: Remembered,
-) -> HostVerdicts:
+) -> Iterator[HostVerdicts]:
+    """Views of some hosts, all of which are recorded before the first one is given."""
+    seen: list[tuple[HostVerdicts, Seen]] = []
+    views: list[HostVerdicts] = []
+    for answer in answers:
+        if answer.observation is None:
+            views.append(_not_observed(fleet, answer, log, phase))
+        else:
+            seen.append(_judged(fleet, answer, answer.observation, log, remembered, phase, state))
+    for (view, _), kept in zip(seen, log.observed_all([one for _, one in seen]), strict=True):
+        if isinstance(kept, HostIdentityError):
+            views.append(_refused(view, kept, log, phase))
+        else:
+            views.append(replace(view, evidence_sha256=kept))
+    yield from views
+
+
+def _not_observed(fleet: Fleet, answer: Answer, log: RunLog, phase: str) -> HostVerdicts:
     host = answer.host
-    baseline = fleet.baselines[host]
-    if answer.observation is None:
-        verdicts = fleet.waivers.annotate(host, unreachable(baseline, answer.error))
-        log.not_observed(host, phase, answer.error, verdicts)
-        return HostVerdicts(
-            host, tuple(verdicts), reachable=False, reason=answer.error, hint=answer.hint
-        )
-    facts = Facts(answer.observation, baseline, _earlier(baseline, log))
+    verdicts = fleet.waivers.annotate(host, unreachable(fleet.baselines[host], answer.error))
+    log.not_observed(host, phase, answer.error, verdicts)
+    return HostVerdicts(
+        host, tuple(verdicts), reachable=False, reason=answer.error, hint=answer.hint
+    )
+
+
+def _refused(view: HostVerdicts, error: HostIdentityError, log: RunLog, phase: str) -> HostVerdicts:
+    """Two names for one machine: what was seen may be recorded for neither of them."""
+    verdicts = [Verdict(one.check, unknown(reason=error.message)) for one in view.verdicts]
+    log.not_observed(view.host, phase, error.message, verdicts)
+    return HostVerdicts(
+        view.host, tuple(verdicts), reachable=False, reason=error.message, hint=error.hint
+    )
+
+
+def _judged(
+    fleet: Fleet,
+    answer: Answer,
+    observation: Observation,
+    log: RunLog,
+    remembered: Remembered,
+    phase: str,
+    state: HostState,
+) -> tuple[HostVerdicts, Seen]:
+    """What a host is to be shown as, and what is to be recorded of it."""
+    host, baseline = answer.host, fleet.baselines[answer.host]
+    facts = Facts(observation, baseline, _earlier(baseline, log))
     verdicts = fleet.waivers.annotate(
         host, remembered.judge(tuple(checks_for(baseline)), facts, baseline)
     )
-    identity = known(facts, IDENTITY)
+    identity, processes = known(facts, IDENTITY), known(facts, PROCESSES)
     samples = host_samples(host, facts)
-    kept = {SOFTWARE: software(samples, facts)}
-    try:
-        digest = log.observed(
-            host, phase, answer.raw, verdicts, identity=identity, facts=kept, state=state
-        )
-    except HostIdentityError as error:
-        # Two names for one machine: what was seen may be recorded for neither of them.
-        verdicts = [Verdict(one.check, unknown(reason=error.message)) for one in verdicts]
-        log.not_observed(host, phase, error.message, verdicts)
-        return HostVerdicts(
-            host, tuple(verdicts), reachable=False, reason=error.message, hint=error.hint
-        )
-    processes = known(facts, PROCESSES)
-    return HostVerdicts(
+    view = HostVerdicts(
         host,
         tuple(verdicts),
         reachable=True,
-        evidence_sha256=digest,
         identity=identity,
         workloads=None if processes is None else processes.workloads,
         samples=samples,
         configuration=configuration_of(facts),
+    )
+    kept = {SOFTWARE: software(samples, facts)}
+    return view, Seen(
+        host, phase, answer.raw, verdicts, identity, kept, state, packed=answer.packed
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -14,12 +14,32 @@ from sqlalchemy import Connection, insert, select, update
 
 from hfprov.errors import RecordError
 from hfprov.record.hosts import id_of
-from hfprov.record.model import PARTIAL_PHASES, stamp
+from hfprov.record.identity import Identity
+from hfprov.record.model import PARTIAL_PHASES, HostState, stamp
 from hfprov.record.redaction import Redactor
 from hfprov.record.schema import evidence, fact
+from hfprov.verdict import Verdict
 
 FAST = 1
 """zlib level: twice as fast as the default for a tenth more space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of one host, and how it was judged."""
+
+    host: str
+    phase: str
+    raw: bytes
+    """The observation's JSON text as bytes (not compressed), kept as evidence."""
+    verdicts: Iterable[Verdict]
+    identity: Identity | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """JSON-like values by source name."""
+    state: HostState = HostState.OBSERVED
+    """What the host then is (after converging: ``HostState.VERIFIED``)."""
+    packed: bytes = b""
+    """``raw`` as zlib packed it, if that was done elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +52,18 @@ class Packed:
     facts: Mapping[str, str]
 
     @classmethod
-    def of(cls, raw: bytes, facts: Mapping[str, Any], redactor: Redactor) -> Packed:
-        """Pack the JSON text of an observation. The digest is over what is kept, redacted."""
-        raw = redactor.raw(raw)
+    def of(cls, seen: Seen, redactor: Redactor) -> Packed:
+        """Pack an observation. The digest is over what is kept, redacted.
+
+        What was packed already is kept so where nothing is redacted, and where it is packed at all.
+        """
+        kept = redactor.raw(seen.raw)
+        reuse = bool(seen.packed) and kept == seen.raw and len(seen.packed) <= len(kept)
         return cls(
-            sha256=hashlib.sha256(raw).hexdigest(),
-            size=len(raw),
-            content=zlib.compress(raw, FAST),
-            facts={source: redactor.json(data) for source, data in facts.items()},
+            sha256=hashlib.sha256(kept).hexdigest(),
+            size=len(kept),
+            content=seen.packed if reuse else zlib.compress(kept, FAST),
+            facts={source: redactor.json(data) for source, data in seen.facts.items()},
         )
 
     def store(self, connection: Connection, run_seq: int, host_id: int, phase: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, or_, select, update
+from sqlalchemy import Connection, bindparam, or_, select, update
 
 from hfprov.errors import RecordError
 from hfprov.record.database import Database
@@ -20,6 +20,11 @@ AT_ONCE = 500
 
 _TOPIC = 0x68660002  # of Database.serialise
 _IDENTITY = (host.c.machine_id, host.c.product_uuid, host.c.serial)
+
+
+# Put together once: they are asked for each host of each sweep.
+_KNOWN = select(host.c.name, host.c.first_seen, *_IDENTITY).where(host.c.id == bindparam("host_id"))
+_SEEN = update(host).where(host.c.id == bindparam("host_id"))
 
 
 def ids_of(database: Database, connection: Connection, names: Sequence[str]) -> dict[str, int]:
@@ -66,9 +71,7 @@ def seen(
     became another machine under the same name was replaced: allowed, with an event.
     """
     now = stamp()
-    row = connection.execute(
-        select(host.c.name, host.c.first_seen, *_IDENTITY).where(host.c.id == host_id)
-    ).one()
+    row = connection.execute(_KNOWN, {"host_id": host_id}).one()
     values = {"last_seen": now, "first_seen": row.first_seen or now}
     earlier = Identity(row.machine_id, row.product_uuid, row.serial)
     if identity is not None:
@@ -89,7 +92,7 @@ def seen(
                 host_id=host_id,
                 data={"before": _columns(earlier), "after": _columns(current)},
             )
-    connection.execute(update(host).where(host.c.id == host_id).values(values))
+    connection.execute(_SEEN, {"host_id": host_id, **values})
 
 
 def forget(connection: Connection, name: str) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from sqlalchemy import Connection, insert, update
+from sqlalchemy import Connection, bindparam, insert, update
 
 from hfprov.errors import ExitCode, HfprovError, RecordError
 from hfprov.record import hosts, ownership, proofs
 from hfprov.record.database import Database
 from hfprov.record.errors import HostIdentityError
 from hfprov.record.events import add_event
-from hfprov.record.evidence import Packed, evidence_before
+from hfprov.record.evidence import Packed, Seen, evidence_before
 from hfprov.record.identity import Identity
 from hfprov.record.model import (
     Acquired,
@@ -35,6 +35,11 @@ from hfprov.record.schema import (
 )
 from hfprov.record.verdicts import Packer, VerdictSets
 from hfprov.verdict import Verdict
+
+# Put together once: it is told of each host of each sweep.
+_NEW_STATE = update(run_host).where(
+    run_host.c.run_seq == bindparam("of_run"), run_host.c.host_id == bindparam("of_host")
+)
 
 
 class RunLog:
@@ -77,31 +82,52 @@ class RunLog:
         facts: Mapping[str, Any] | None = None,
         state: HostState = HostState.OBSERVED,
     ) -> str:
-        """Store what was seen of a host and how it was judged, in one transaction.
+        """Store what was seen of a host and how it was judged, in one transaction; see Seen.
 
-        Returns the SHA-256 of the evidence as it is kept, redacted.
-
-        ``raw`` is the observation's JSON text as bytes (not compressed), kept as evidence;
-        ``facts`` are JSON-like values by source name; ``state`` is what the host then is (after
-        converging: ``HostState.VERIFIED``). Raises HostIdentityError, and stores an event instead,
-        when the machine is already recorded under another name.
+        Returns the SHA-256 of the evidence as it is kept, redacted. Raises HostIdentityError, and
+        stores an event instead, when the machine is already recorded under another name.
         """
-        host_id = self._host_id(host)
-        seen = Packed.of(raw, facts or {}, self._redactor)
-        rows, digest = self._packer.pack(verdicts)
-        try:
-            with self._database.write() as connection:
-                hosts.seen(self._database, connection, host_id, identity, self._seq)
-                evidence_id = seen.store(connection, self._seq, host_id, phase)
+        (kept,) = self.observed_all(
+            [Seen(host, phase, raw, verdicts, identity, facts or {}, state)]
+        )
+        if isinstance(kept, HostIdentityError):
+            raise kept
+        return kept
+
+    def observed_all(self, all_of: Iterable[Seen]) -> list[str | HostIdentityError]:
+        """Store what was seen of several hosts, in one transaction: to end it costs most.
+
+        Returns for each what :meth:`observed` returns or raises.
+        """
+        ready = [
+            (
+                one,
+                self._host_id(one.host),
+                self._packer.pack(one.verdicts),
+                Packed.of(one, self._redactor),
+            )
+            for one in all_of
+        ]
+        kept: list[str | HostIdentityError] = []
+        stored: list[tuple[str, int]] = []
+        with self._database.write() as connection:
+            for one, host_id, (rows, digest), evidence in ready:
+                try:
+                    # Raises before it has stored anything: the other hosts are not concerned.
+                    hosts.seen(self._database, connection, host_id, one.identity, self._seq)
+                except HostIdentityError as error:
+                    self._add_refusal(connection, host_id, error)
+                    kept.append(error)
+                    continue
+                evidence_id = evidence.store(connection, self._seq, host_id, one.phase)
                 set_id = self._sets.store(connection, rows, digest)
-                self._add_judgement(connection, host_id, phase, set_id, evidence_id=evidence_id)
-                self._set_state(connection, host_id, state, "")
-        except HostIdentityError as error:
-            data = {"same_as": error.other}
-            self.event("identity_refused", error.message, host=host, data=data)
-            raise
-        self._sets.remember(digest, set_id)
-        return seen.sha256
+                self._add_judgement(connection, host_id, one.phase, set_id, evidence_id=evidence_id)
+                self._set_state(connection, host_id, one.state, "")
+                stored.append((digest, set_id))
+                kept.append(evidence.sha256)
+        for digest, set_id in stored:
+            self._sets.remember(digest, set_id)
+        return kept
 
     def not_observed(
         self,
@@ -265,6 +291,17 @@ class RunLog:
         except KeyError:
             raise RecordError(f"Host '{name}' is not part of run '{self.id}'.") from None
 
+    def _add_refusal(self, connection: Connection, host_id: int, error: HostIdentityError) -> None:
+        add_event(
+            connection,
+            "identity_refused",
+            error.message,
+            run_seq=self._seq,
+            host_id=host_id,
+            data={"same_as": error.other},
+            redactor=self._redactor,
+        )
+
     def _add_judgement(
         self,
         connection: Connection,
@@ -291,11 +328,9 @@ class RunLog:
     def _set_state(
         self, connection: Connection, host_id: int, state: HostState, reason: str
     ) -> None:
-        connection.execute(
-            update(run_host)
-            .where(run_host.c.run_seq == self._seq, run_host.c.host_id == host_id)
-            .values(state=state.value, reason=reason, updated_at=stamp())
-        )
+        key = {"of_run": self._seq, "of_host": host_id}
+        values = {"state": state.value, "reason": reason, "updated_at": stamp()}
+        connection.execute(_NEW_STATE, {**key, **values})
 
     def _end(self, status: RunStatus, exit_code: int | None, words: str) -> None:
         with self._database.write() as connection:

@@ -27,7 +27,8 @@ def packed(data):
 
 
 def test_a_banner_before_the_answer_is_passed_over():
-    assert _unpack("a", Output(framed(packed(ANSWER)), "", 0), "n") == ANSWER
+    raw, travelled = _unpack("a", Output(framed(packed(ANSWER)), "", 0), "n")
+    assert raw == zlib.decompress(travelled) == ANSWER
 
 
 def test_an_answer_with_another_nonce_is_none():
@@ -83,3 +84,35 @@ def test_a_node_that_cannot_run_the_probe_says_why(stderr, code, said):
 
 def test_jobs_run_bounded_and_all_results_come():
     assert sorted(in_parallel([lambda n=n: n for n in range(50)], at_once=4)) == list(range(50))
+
+
+@pytest.mark.parametrize(
+    "result",
+    [{"status": "ok"}, {"name": "a"}, {"name": "a", "status": "ok", "text": ["x"]}, "ok", 7, None],
+)
+def test_a_result_of_another_form_is_refused_before_it_is_judged(result):
+    raw = json.dumps({"probe": 1, "results": {"file /a": [result]}}).encode()
+    with pytest.raises(RemoteError, match="not what the probe prints"):
+        parse_answer(raw)
+
+
+def test_a_part_of_an_answer_is_what_the_whole_says():
+    read = "run sh -c 'echo \"x\"'"
+    lie = '"run a":[{"name":"","status":"ok","text":"a lie"}]'
+    results = {
+        "file /a": [{"name": "/a", "status": "ok", "text": f'{lie},"run a":['}],
+        "run a": [{"name": "", "status": "ok", "text": "true", "code": 0}],
+        read: [{"name": "", "status": "ok", "text": "quoted"}],
+    }
+    answer = {"probe": 1, "now": 5.0, "uid": 7, "results": results}
+    raw = json.dumps(answer, separators=(",", ":")).encode()
+    part, whole = parse_answer(raw, {"run a", read, "not there"}), parse_answer(raw)
+    assert set(part.results) == {"run a", read}
+    assert [part.results[one] for one in part.results] == [whole.results[o] for o in part.results]
+    assert (part.now, part.uid, part.results["run a"][0].text) == (5.0, 7, "true")
+
+
+@pytest.mark.parametrize("raw", [b"{}", b"[]", b"", b'{"probe":1,"results":{"a":[{]}}', b"\xff"])
+def test_a_part_of_nonsense_is_nonsense(raw):
+    with pytest.raises(RemoteError):
+        parse_answer(raw, {"a"})

@@ -24,7 +24,8 @@ from hfprov.remote import Output
 def observe(*reads, deadline=20.0, python=sys.executable):
     argv = [python, "-IS", "-c", _LOADER, _packed_probe(), _packed_plan(reads, "n0nce", deadline)]
     done = subprocess.run(argv, capture_output=True, timeout=60, check=True)
-    return parse_answer(_unpack("node", Output(done.stdout, "", 0), "n0nce"))
+    raw, _ = _unpack("node", Output(done.stdout, "", 0), "n0nce")
+    return parse_answer(raw)
 
 
 def test_a_file_comes_back_with_content_mode_and_owner(tmp_path):
