@@ -96,6 +96,27 @@ def link(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         yield judge_interface(name, facts.get(LINKS).find(name))
 
 
+_SHAPERS = ("cbq", "hfsc", "htb", "netem", "tbf")
+"""Queueing disciplines that hold frames back, or lose them on purpose; tc(8)."""
+
+
+@check("nic.shaping", reads=[LINKS], impact=Impact.MANUAL, judges=[VARIABLE])
+def shaping(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """Nothing holds back what a data interface sends: a test's shaper is easily left behind."""
+    names = declared(baseline)
+    if not names:
+        yield not_requested()
+    for name in names:
+        found, expected = facts.get(LINKS).find(name), "no shaper"
+        if found is None or not found.qdisc:
+            yield unknown(name, reason="'ip link' did not tell its queueing.", expected=expected)
+        elif found.qdisc in _SHAPERS:
+            reason = "It delays, drops or slows down what is sent."
+            yield failed(name, observed=found.qdisc, expected=expected, reason=reason)
+        else:
+            yield passed(name, observed=found.qdisc, expected=expected)
+
+
 def judge_interface(name: str, found: Interface | None) -> Finding:
     expectation = "up, with a carrier"
     if found is None:

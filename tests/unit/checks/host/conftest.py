@@ -334,6 +334,7 @@ class Machine:
                 "ifname": name,
                 "flags": words,
                 "mtu": 9000,
+                "qdisc": "mq",
                 "operstate": "UP" if "LOWER_UP" in words else "DOWN",
                 "link_type": "ether",
                 **details.get(name, {}),

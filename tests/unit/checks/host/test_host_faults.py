@@ -175,6 +175,8 @@ FAULTS = [
     ("pcie.acs", lambda m, _: m.replace(pcie_node.BRIDGE_DETAILS.reads(m.baseline())[0], "SrcValid- TransBlk- ReqRedir-", "SrcValid+ TransBlk- ReqRedir+"), {"": WARN}),
     ("pcie.read_request", lambda m, _: m.text(pcie_node.ADAPTER_DETAILS.reads(m.baseline())[0], m.results[pcie_node.ADAPTER_DETAILS.reads(m.baseline())[0].id][0]["text"].replace("4096", "512", 1)), {ADDRESS: WARN, "0000:c1:00.0": WARN}),
     # --- nic
+    ("nic.shaping", flags("UP", "LOWER_UP", qdisc="netem"), {NIC: FAIL}),
+    ("nic.shaping", flags("UP", "LOWER_UP", qdisc=None), {NIC: UNKNOWN}),
     ("nic.link", flags("BROADCAST"), {NIC: FAIL}),
     ("nic.link", flags("BROADCAST", "UP"), {NIC: FAIL}),
     ("nic.link", flags("BROADCAST", "UP", "LOWER_UP", operstate="DORMANT"), {NIC: FAIL}),
