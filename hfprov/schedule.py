@@ -23,8 +23,9 @@ _MARK = "# Written by 'hfprov schedule install'; 'hfprov schedule remove' remove
 _SYSTEM = Path("/etc/systemd/system")
 _DEADLINE = 30.0
 _MODE = 0o644
-_SHOWN = ("ActiveState", "UnitFileState", "NextElapseUSecRealtime", "LastTriggerUSec")
-_RESULT = ("Result", "ExecMainStatus", "ActiveState")
+_SHOWN = ("ActiveState", "UnitFileState", "NextElapseUSecRealtime")
+# Not the timer's LastTriggerUSec: of a timer with Persistent= that is the time of its installation.
+_RESULT = ("Result", "ExecMainStatus", "ExecMainStartTimestamp", "ActiveState")
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,14 +112,16 @@ def show(user: UserOption = None, as_json: JsonOption = False) -> int:
     from hfprov.schedule import Systemd
 
     found = Systemd(user=_is_user(user)).status()
+    # A service that never ran is shown by systemd as a success.
+    last = found.service.get("ExecMainStartTimestamp") or None
     document = {
         "schema": "hfprov.schedule/1",
         "installed": bool(found.files),
         "next": found.timer.get("NextElapseUSecRealtime") or None,
-        "last": found.timer.get("LastTriggerUSec") or None,
+        "last": last,
         "active": found.timer.get("ActiveState") == "active",
-        "result": found.service.get("Result") or None,
-        "exit_code": int(found.service.get("ExecMainStatus") or 0) if found.files else None,
+        "result": (found.service.get("Result") or None) if last else None,
+        "exit_code": int(found.service.get("ExecMainStatus") or 0) if last else None,
         "units": dict(found.files),
     }
     if as_json:
@@ -131,8 +133,8 @@ def show(user: UserOption = None, as_json: JsonOption = False) -> int:
             typer.echo(f"# {path}\n{text}")
         active = "active" if document["active"] else "not active"
         typer.echo(f"timer: {active}; next {document['next'] or 'never'}")
-        last = document["last"] or "never"
-        typer.echo(f"last run: {last}; exit code {document['exit_code']} ({document['result']})")
+        how = f"{last}; exit code {document['exit_code']} ({document['result']})"
+        typer.echo(f"last run: {how if last else 'never'}")
     return int(ExitCode.GOOD if found.files else ExitCode.NOTHING)
 
 

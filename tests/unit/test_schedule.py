@@ -136,3 +136,22 @@ def test_systemd_reads_the_units(tmp_path):
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert "hfprov-drift" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("started", "last", "code"),
+    [("", None, None), ("Mon 2026-11-30 02:31:07 UTC", "Mon 2026-11-30 02:31:07 UTC", 0)],
+)
+def test_a_service_that_never_ran_has_not_ended_well(monkeypatch, started, last, code):
+    """systemd shows Result=success and ExecMainStatus=0 of it, and when the timer was installed."""
+    service = f"Result=success\nExecMainStatus=0\nExecMainStartTimestamp={started}\n"
+    found = schedule.Status(
+        {"ActiveState": "active", "LastTriggerUSec": "Mon 2026-11-30 01:00:00 UTC"},
+        dict(line.split("=", 1) for line in service.splitlines()),
+        {"/a.timer": "text"},
+    )
+    monkeypatch.setattr(schedule.Systemd, "status", lambda _: found)
+    shown = CliRunner().invoke(app, ["schedule", "show", "--json"])
+    document = json.loads(shown.stdout)
+    assert (document["last"], document["exit_code"]) == (last, code)
+    assert (document["result"] == "success") is (last is not None)
