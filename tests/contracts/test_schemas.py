@@ -16,9 +16,10 @@ from typer.testing import CliRunner
 from hfprov import probe
 from hfprov.baseline import Baseline, Value
 from hfprov.catalogue.explanations import explanations
-from hfprov.catalogue.profiles import Profile
+from hfprov.catalogue.profiles import ContainerSmoke, Profile
 from hfprov.certificate import gate, index, signing
-from hfprov.certificate.blocking import Case, blockers, unreachable
+from hfprov.certificate.blocking import blockers, unreachable
+from hfprov.certificate.case import Case, Diagnosed
 from hfprov.certificate.document import Issuer, certificate, group_certificate
 from hfprov.certificate.issue import Certified, GroupResult, Signed
 from hfprov.certificate.uniformity import odd_hosts
@@ -26,6 +27,7 @@ from hfprov.certificate.verification import Verification
 from hfprov.checks.registry import all_checks
 from hfprov.cli import lab
 from hfprov.cli.commands import app
+from hfprov.container_smoke.judge import CHECKS
 from hfprov.converge import Plan, Report
 from hfprov.errors import ExitCode
 from hfprov.evidence.system import Kernel
@@ -59,6 +61,7 @@ from hfprov.record.model import (
     Change,
     GroupCertificate,
     HostState,
+    Measurement,
     RunStatus,
 )
 from hfprov.record.store import Record
@@ -173,6 +176,26 @@ def issued():
     return certificate(case, ("quick", profile), ISSUER, datetime.now(UTC))
 
 
+def issued_with_containers():
+    """Certificates of a host whose containers were tested, and of one that has none."""
+    now = datetime.now(UTC)
+    some = (Verdict("node.os", passed()),)
+    wanted = ContainerSmoke(max_age_hours=1, same_boot=False)
+    profile = Profile(title="t", require=("node.*",), validity_hours=2, container_smoke=wanted)
+    measured = Measurement(
+        "n1", "container smoke nodes", 1.0, "nodes",
+        parameters={"image": "site/smoke:1", "variant": "cpu"},
+        conditions={"nodes": ["n1"], "image_id": "sha256:1", "image_digests": []}, at=now,
+    )  # fmt: skip
+    done = Diagnosed("r0", now, tuple(Verdict(one, passed()) for one in CHECKS), (measured,))
+    for engine in ("docker", "none"):
+        values = {"container_runtime_engine": engine, "node_container_smoke_image": "site/smoke:1"}
+        given = {name: Value(value, "") for name, value in values.items()}
+        baseline = Baseline("n1", ("container_runtime",), given)
+        case = Case("r1", baseline, IDENTITY, "ab" * 32, now, some, smoked=done)
+        yield certificate(case, ("quick", profile), ISSUER, now)
+
+
 ISSUER = Issuer("0.1", "controller", "hfprov@controller")
 
 
@@ -235,6 +258,7 @@ def every_document(record, run, lab_json):
     yield certified_report.certify_document(certified)
     yield certified_report.certify_document(replace(certified, group=GroupResult("", None, (), ())))
     yield issued()
+    yield from issued_with_containers()
     yield group
     yield from indexed(record)
     yield certified_report.certificates_document(record.certificates(), datetime.now(UTC))
