@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
 import pytest
 
+from hfprov.lab.host import lab_dir
+from hfprov.lab.image import build_once
+
+HERE = Path(__file__).parent / "fake_accelerators"
 pytestmark = pytest.mark.usefixtures("power_cut")  # of the second node, meanwhile
 SYSFS = "/sys/bus/pci/devices/10000:00:0{}.0"
 PARAMETERS = "/sys/module/fake_accelerators/parameters"
 
 
+def module_for(release):
+    """The module for a kernel release; built once, and then kept beside the images."""
+    sources = b"".join(path.read_bytes() for path in sorted(HERE.iterdir()))
+    name = f"fake-accelerators-{release}-{hashlib.sha256(sources).hexdigest()[:12]}"
+
+    def build(out):
+        tools = ("apt-get", "make", "gcc", "strip")
+        if missing := [tool for tool in tools if shutil.which(tool) is None]:
+            pytest.skip(f"building a kernel module needs {', '.join(missing)}")
+        argv = ["sh", HERE / "build.sh", release, out]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+
+    built = build_once(lab_dir() / "images", name, build)
+    return (built / "fake_accelerators.ko").read_bytes()
+
+
 @pytest.fixture
-def accelerators(node, build_fake_accelerators):
+def accelerators(node):
     """Eight of them on the first node."""
-    node.write_file("/run/fake.ko", build_fake_accelerators(node.kernel_release()))
+    node.write_file("/run/fake.ko", module_for(node.kernel_release()))
     node.run(["insmod", "/run/fake.ko", "count=8", "numa=1"])
     yield node
     node.run(["rmmod", "fake_accelerators"])
