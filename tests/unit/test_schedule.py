@@ -143,7 +143,7 @@ def test_systemd_reads_the_units(tmp_path):
     [("", None, None), ("Mon 2026-11-30 02:31:07 UTC", "Mon 2026-11-30 02:31:07 UTC", 0)],
 )
 def test_a_service_that_never_ran_has_not_ended_well(monkeypatch, started, last, code):
-    """systemd shows Result=success and ExecMainStatus=0 of it, and when the timer was installed."""
+    """Systemd shows Result=success and ExecMainStatus=0 of it, and when the timer was installed."""
     service = f"Result=success\nExecMainStatus=0\nExecMainStartTimestamp={started}\n"
     found = schedule.Status(
         {"ActiveState": "active", "LastTriggerUSec": "Mon 2026-11-30 01:00:00 UTC"},
