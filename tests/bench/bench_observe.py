@@ -1,112 +1,216 @@
-"""Observe practice nodes: hfprov beside Ansible and beside the floor, in one run, as ratios.
+"""Observe practice nodes: hfprov beside Ansible, pyinfra and the floor, in one run, as ratios.
 
-    python tests/bench/bench_observe.py [--nodes 20] [--repeats 3]
+    python tests/bench/bench_observe.py [--nodes 20] [--good 2] [--repeats 3] [--full]
+        [--rack DIR] [--pyinfra PROGRAM]
 
-Needs root, for a practice rack of its own. What is compared, side by side on the same nodes:
+Needs root, for a practice rack of its own, or the rack of ``--rack`` (which is left as it is, but
+for what ``provision`` does to its first nodes). Compared, in turn, on the same nodes:
 
 * floor: ``ssh node python3 -c pass``, cold, on all nodes at once;
-* hfprov: every check of every role observed, judged and recorded (``hfprov drift``, whole process);
-* Ansible: one task that collects facts (``ansible.builtin.setup``), default and tuned ansible.cfg.
+* ``hfprov drift``: every check of every role observed, judged and recorded, the whole process;
+* ``pyinfra --dry`` of a part of the same state (tests/bench/pyinfra_deploy.py), if there is one;
+* on the first ``--good`` nodes, which are provisioned before: ``hfprov provision``, and
+  ``ansible-playbook`` of the same roles: ``--check`` with a default and with the project's
+  ansible.cfg, and without ``--check``; with ``--full`` also ``hfprov provision --full``.
+
+Ansible's time grows with every node, so it is measured on one node and on ``--good`` nodes, and
+said for all of them by the straight line through both. Prints figures and asserts nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from hfprov.lab.rack import Rack
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
+PLAYBOOK = ROOT / "playbooks" / "provision.yml"
+DEPLOY = Path(__file__).with_name("pyinfra_deploy.py")
 DEADLINE = 1200.0
-PLAYBOOK = """- hosts: all
-  gather_facts: false
-  tasks:
-    - ansible.builtin.setup:
-"""
+DRIFT, PROVISION = "hfprov drift", "hfprov provision, good nodes"
+CHECK, TUNED_CHECK = "ansible --check, default", "ansible --check, tuned"
+APPLY, APPLY_GOOD = "ansible, all roles, tuned", "ansible, all roles, tuned, good nodes"
+PYINFRA = "pyinfra --dry"
+AIMS = (
+    (DRIFT, CHECK, 100, "faster than 'ansible-playbook --check', default configuration"),
+    (DRIFT, TUNED_CHECK, 60, "faster than 'ansible-playbook --check', the project's ansible.cfg"),
+    (DRIFT, PYINFRA, 5, "faster than 'pyinfra --dry'"),
+    (PROVISION, APPLY_GOOD, 30, "faster to provision good nodes than to run all roles on them"),
+)
 
 
-def quiet(argv: list[str | Path], codes: tuple[int, ...] = (0,), **env: str) -> None:
-    done = subprocess.run(
-        [str(one) for one in argv],
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE,
-        check=False,
-    )
-    if done.returncode not in codes:
-        sys.exit(f"{argv[0]} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What is measured, and on what."""
 
+    ssh_config: Path
+    inventory: Path
+    names: tuple[str, ...]
+    good: tuple[str, ...]
+    work: Path
+    pyinfra: str | None
+    repeats: int
 
-def contenders(rack: Rack, names: list[str], work: Path) -> dict[str, Callable[[], None]]:
-    """What is timed, by name. The floor comes first: everything is shown as a ratio to it."""
-    status = rack.status()
-    playbook = work / "facts.yml"
-    playbook.write_text(PLAYBOOK)
-    default = work / "default.cfg"
-    default.write_text("[defaults]\n")
+    def quiet(self, argv: list[str | Path], codes: tuple[int, ...] = (0,), **env: str) -> None:
+        done = subprocess.run(
+            [str(one) for one in argv],
+            env={**os.environ, **compiled(self.work), **env},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+            check=False,
+        )
+        if done.returncode not in codes:
+            said = (done.stdout[-1500:], done.stderr[-1500:])
+            sys.exit(f"{argv[0]} ended with {done.returncode}:\n" + "\n".join(said))
 
-    def floor() -> None:
+    def median(self, run: Callable[[], None], repeats: int = 0) -> float:
+        seconds = []
+        for _ in range(repeats or self.repeats):
+            started = time.monotonic()
+            run()
+            seconds.append(time.monotonic() - started)
+        return statistics.median(seconds)
+
+    def floor(self) -> None:
         def one(name: str) -> None:
-            quiet(["ssh", "-F", status.ssh_config, name, "python3 -c pass"])
+            self.quiet(["ssh", "-F", self.ssh_config, name, "python3 -c pass"])
 
-        with ThreadPoolExecutor(len(names)) as pool:
-            list(pool.map(one, names))
+        with ThreadPoolExecutor(len(self.names)) as pool:
+            list(pool.map(one, self.names))
 
-    def observe() -> None:
-        argv = [BIN / "hfprov", "drift", "--json", "-i", status.inventory]
+    def hfprov(self, command: str, hosts: tuple[str, ...], *options: str) -> None:
+        argv = [BIN / "hfprov", command, "--json", "-i", self.inventory, *options]
+        argv += ["--limit", ",".join(hosts), "--db", self.work / "record.db"]
         # 1 and 3: fresh nodes are not at their baseline; that is not what is measured here.
-        quiet([*argv, "--db", work / "record.db"], codes=(0, 1, 3))
+        self.quiet(argv, codes=(0, 1, 3))
 
-    def facts(config: Path) -> Callable[[], None]:
-        argv = [BIN / "ansible-playbook", "-i", status.inventory, playbook]
-        return lambda: quiet(argv, ANSIBLE_CONFIG=str(config))
+    def ansible(self, config: Path, hosts: tuple[str, ...], *options: str) -> None:
+        argv = [BIN / "ansible-playbook", "-i", self.inventory, PLAYBOOK, *options]
+        # 2: a task failed on some host; in check mode that is how it is.
+        codes = (0, 2) if "--check" in options else (0,)
+        env = {"ANSIBLE_CONFIG": str(config), "ANSIBLE_ROLES_PATH": str(ROOT / "roles")}
+        self.quiet([*argv, "--limit", ",".join(hosts)], codes, **env)
 
-    return {
-        "ssh python3 -c pass (floor)": floor,
-        "hfprov drift, all checks": observe,
-        "ansible setup, tuned": facts(ROOT / "ansible.cfg"),
-        "ansible setup, default": facts(default),
+    def dry(self) -> None:
+        inventory = self.work / "pyinfra_inventory.py"
+        data = {"ssh_config_file": str(self.ssh_config), "ssh_user": "root"}
+        inventory.write_text(f"nodes = [(name, {data!r}) for name in {list(self.names)!r}]\n")
+        self.quiet([str(self.pyinfra), "--dry", inventory, DEPLOY])
+
+
+def compiled(work: Path) -> dict[str, str]:
+    """Compiled modules are kept, as where hfprov and Ansible are installed."""
+    return {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(work / "compiled")}
+
+
+def measured(bench: Bench, *, full: bool) -> Iterator[tuple[str, float, str]]:
+    """Name, seconds for all nodes, and how that was found."""
+    every, good, names = "on all nodes", f"on {len(bench.good)} nodes", bench.names
+    default = bench.work / "default.cfg"
+    default.write_text("[defaults]\n")
+    bench.hfprov("provision", bench.good, "--waves", "100%")
+    bench.hfprov("drift", names)  # once, so that all that is compiled is compiled
+    yield "floor", bench.median(bench.floor), every
+    yield DRIFT, bench.median(lambda: bench.hfprov("drift", names)), every
+    if bench.pyinfra:
+        yield PYINFRA, bench.median(bench.dry), every
+    yield PROVISION, bench.median(lambda: bench.hfprov("provision", bench.good)), good
+    plays = {
+        TUNED_CHECK: (ROOT / "ansible.cfg", "--check"),
+        CHECK: (default, "--check"),
+        APPLY: (ROOT / "ansible.cfg",),
     }
+    for name, (config, *options) in plays.items():
+        few, seconds, how = on_all(bench, config, options)
+        yield name, seconds, how
+        if name == APPLY:
+            yield APPLY_GOOD, few, good
+    if full:
+        run = bench.median(lambda: bench.hfprov("provision", bench.good, "--full"), 1)
+        yield "hfprov provision --full", run, good
+
+
+def on_all(bench: Bench, config: Path, options: list[str]) -> tuple[float, float, str]:
+    """Seconds of a playbook on the good nodes and on all, from one node and the good ones."""
+    first = bench.median(lambda: bench.ansible(config, bench.good[:1], *options), 1)
+    if len(bench.good) == 1:
+        return first, first, "on one node, NOT scaled: '--good 2' or more scales"
+    few = bench.median(lambda: bench.ansible(config, bench.good, *options), 1)
+    each = max(0.0, (few - first) / (len(bench.good) - 1))
+    seconds = few + each * (len(bench.names) - len(bench.good))
+    return few, seconds, f"{first:.0f} s on 1 node, {few:.0f} s on {len(bench.good)}; scaled"
+
+
+@contextlib.contextmanager
+def the_rack(chosen: argparse.Namespace, work: Path) -> Iterator[Rack]:
+    rack = Rack(chosen.rack or work / "rack", say=lambda text: print(text, file=sys.stderr))
+    if chosen.rack:
+        yield rack
+        return
+    try:
+        rack.up(chosen.nodes)
+        yield rack
+    finally:
+        rack.down()
+
+
+def show(found: dict[str, tuple[float, str]], nodes: int, without: str) -> None:
+    floor = found["floor"][0]
+    print(f"{nodes} nodes; medians; {os.cpu_count()} cores for the controller and all nodes")
+    for name, (seconds, how) in found.items():
+        print(f"  {name:40} {seconds:8.2f} s {seconds / floor:8.1f} x floor  ({how})")
+    print("aims:")
+    ratio = found[DRIFT][0] / floor
+    print(f"  {ratio:6.1f} x (aim: at most 2)     the bare floor")
+    for ours, theirs, aim, words in AIMS:
+        if theirs in found:
+            ratio = found[theirs][0] / found[ours][0]
+            print(f"  {ratio:6.1f} x (aim: at least {aim:3})  {words}")
+        else:
+            print(f"  not measured ({without})  {words}")
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    options = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     options.add_argument("--nodes", type=int, default=20)
+    options.add_argument("--good", type=int, default=2, help="Nodes for the slow contenders.")
     options.add_argument("--repeats", type=int, default=3)
+    options.add_argument("--full", action="store_true")
+    options.add_argument("--rack", type=Path, help="The directory of a rack that is up.")
+    options.add_argument("--pyinfra", help="pyinfra's program, in an environment of its own.")
     chosen = options.parse_args()
-    with tempfile.TemporaryDirectory(prefix="hfprov-bench-", dir="/var/tmp") as folder:
-        rack = Rack(Path(folder) / "rack", say=lambda text: print(text, file=sys.stderr))
-        try:
-            names = [node.name for node in rack.up(chosen.nodes).nodes]
-            runs = contenders(rack, names, Path(folder))
-            seconds: dict[str, list[float]] = {name: [] for name in runs}
-            for _ in range(chosen.repeats):
-                for name, run in runs.items():
-                    started = time.monotonic()
-                    run()
-                    seconds[name].append(time.monotonic() - started)
-        finally:
-            rack.down()
-    show(seconds, len(names))
-
-
-def show(seconds: dict[str, list[float]], nodes: int) -> None:
-    medians = {name: statistics.median(some) for name, some in seconds.items()}
-    floor = next(iter(medians.values()))
-    print(f"{nodes} nodes, median of {len(next(iter(seconds.values())))} runs, in turn:")
-    for name, median in medians.items():
-        spread = f"{min(seconds[name]):.1f}-{max(seconds[name]):.1f}"
-        print(f"  {name:30} {median:7.2f} s ({spread})  {median / floor:6.2f} x floor")
+    pyinfra = chosen.pyinfra or shutil.which("pyinfra")
+    without = "" if pyinfra else "there is no pyinfra; name one with --pyinfra"
+    with (
+        tempfile.TemporaryDirectory(prefix="hfprov-bench-", dir="/var/tmp") as folder,
+        the_rack(chosen, Path(folder)) as rack,
+    ):
+        status = rack.status()
+        names = tuple(node.name for node in status.nodes if node.name != "timeserver")
+        names = names[: chosen.nodes]
+        good = names[: max(1, chosen.good)]
+        places = status.ssh_config, status.inventory
+        bench = Bench(*places, names, good, Path(folder), pyinfra, chosen.repeats)
+        found = {}
+        for name, seconds, how in measured(bench, full=chosen.full):
+            print(f"{name}: {seconds:.2f} s", file=sys.stderr)
+            found[name] = (seconds, how)
+    show(found, len(names), without)
 
 
 if __name__ == "__main__":
