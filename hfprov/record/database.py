@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, Engine, Insert, Row, Select, Table, create_engine, event, text
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
@@ -89,6 +89,9 @@ class Database:
         """
         if self.is_sqlite:
             return sqlite.insert(table).on_conflict_do_nothing()
+        # Seldom needed, and slow to import.
+        from sqlalchemy.dialects import postgresql  # noqa: PLC0415 - see above
+
         return postgresql.insert(table).on_conflict_do_nothing()
 
     def close(self) -> None:
