@@ -137,10 +137,10 @@ fi
 if wants vm; then
     # shellcheck disable=SC2086 # words of a command
     if [ "$HFPROV_TEST_VM" != 1 ]; then
-        leave_out vm "takes minutes with KVM and most of an hour without: HFPROV_TEST_VM=1"
+        leave_out vm "takes minutes, and many of them without KVM: HFPROV_TEST_VM=1"
     elif reason=$($as_root "$bin/python" -m hfprov.lab check --engine vm 2>&1); then
         # Virtual machines take all processors there are: one test at a time, nothing beside them.
-        tier vm $as_root "$bin/pytest" -q -n 0 -m vm tests/vm
+        tier vm $as_root "$bin/pytest" -v -n 0 -m vm --durations=15 tests/vm
     else
         leave_out vm "$(echo "$reason" | head -n 2 | tr '\n' ' ')"
     fi
