@@ -165,10 +165,10 @@ _FIRST_BAD = (
 )
 
 
-def since(connection: Connection, name: str, check: str, subject: str) -> Since:
+def since(connection: Connection, host_id: int, check: str, subject: str) -> Since:
     """The newest good verdict on a subject, and the first bad one after it."""
     asked = {
-        "host_id": id_of(connection, name),
+        "host_id": host_id,
         "check_id": check,
         "subject_text": subject,
     }

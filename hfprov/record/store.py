@@ -216,7 +216,17 @@ class Record:
         Good is a pass; ``not_applicable`` is neither good nor bad.
         """
         with self._database.read() as connection:
-            return queries.since(connection, name, check, subject)
+            return queries.since(connection, hosts.id_of(connection, name), check, subject)
+
+    def since_on(self, names: Sequence[str], check: str, subject: str = "") -> dict[str, Since]:
+        """The same on several hosts, by name; those that the record does not know are left out."""
+        with self._database.read() as connection:
+            known = hosts.known_ids(connection, names)
+            return {
+                name: queries.since(connection, known[name], check, subject)
+                for name in names
+                if name in known
+            }
 
     def between(self, name: str, source: str, first: Sighting, second: Sighting) -> Between:
         """What is recorded of a host from one sighting to a later one; facts of one source."""

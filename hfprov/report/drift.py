@@ -150,12 +150,14 @@ def _cured(changed: Changed) -> dict[Key, list[str]]:
 
 def _trace(record: Record, cause: Cause, unseen: dict[str, Key]) -> Trace:
     trace = Trace()
+    by_key: dict[Key, list[str]] = {}
     for host in list(cause.hosts.values())[:MOST_TRACED]:
         # Of a host that was not reached any of its checks will do.
         key = (cause.check, cause.subject) if cause.check else unseen.get(host)
-        if key is None:
-            continue
-        since = record.since(host, *key)
+        if key is not None:
+            by_key.setdefault(key, []).append(host)
+    found = (record.since_on(names, *key) for key, names in by_key.items())
+    for host, since in (pair for some in found for pair in some.items()):
         trace.traced += 1
         if since.first_bad is not None:
             trace.first_bad = _earlier(trace.first_bad, since.first_bad)
@@ -164,8 +166,8 @@ def _trace(record: Record, cause: Cause, unseen: dict[str, Key]) -> Trace:
             continue
         trace.last_good = _earlier(trace.last_good, since.last_good)
         if since.first_bad is not None:
-            found = record.between(host, SOFTWARE, since.last_good, since.first_bad)
-            trace.meanwhile.update(meanwhile(found))
+            between = record.between(host, SOFTWARE, since.last_good, since.first_bad)
+            trace.meanwhile.update(meanwhile(between))
     return trace
 
 
