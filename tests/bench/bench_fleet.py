@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import gc
 import json
 import pstats
 import resource
@@ -142,6 +143,8 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true")
     chosen = parser.parse_args()
     recorded, like = template(chosen.evidence)
+    gc.set_threshold(100_000)  # as the command line does
+    gc.freeze()
     text = marked(recorded)
     names = [f"node{number:05d}" for number in range(chosen.hosts)]
     fleet = Fleet({name: Baseline(name, like.roles, like.values) for name in names}, {})
