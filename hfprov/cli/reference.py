@@ -28,26 +28,33 @@ def explain(
     from hfprov.judge import find_check
     from hfprov.report.documents import explanation_document
     from hfprov.report.terminal import print_explanation, print_json, print_table
+    from hfprov.verdict import Impact
 
     texts = explanations()
     if check is None:
-        rows = [(one.id, one.role or "-", one.impact, texts[one.id].title) for one in all_checks()]
+        checks = {one.id: one for one in all_checks()}
+        rows = [
+            (name, one.role or "-", one.impact, texts[name].title) for name, one in checks.items()
+        ]
+        # Results of tests that are not read from a node have no check of their own.
+        others = [name for name in texts if name not in checks]
+        rows += [(name, "-", Impact.MANUAL, texts[name].title) for name in others]
         print_table(("check", "role", "repair costs", "about"), rows)
         return
     found = find_check(check)
-    if found is None:
+    if check not in texts:
         raise UsageError(f"There is no check '{check}'.", hint=_nearest(check))
     if as_json:
-        print_json(explanation_document(found, texts[check]))
+        print_json(explanation_document(check, found, texts[check]))
     else:
-        print_explanation(found, texts[check])
+        print_explanation(check, found, texts[check])
 
 
 def _nearest(name: str) -> str:
-    from hfprov.checks.registry import all_checks
+    from hfprov.catalogue.explanations import explanations
     from hfprov.report.nearest import nearest
 
-    close = nearest(name, [one.id for one in all_checks()])
+    close = nearest(name, list(explanations()))
     if not close:
         return "'hfprov explain' lists them."
     quoted = [f"'{one}'" for one in close]

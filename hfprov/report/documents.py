@@ -22,7 +22,7 @@ from hfprov.operate import Operation
 from hfprov.record.model import HistoryEntry, HostView, RunInfo
 from hfprov.record.views import RunView
 from hfprov.sweep import HostVerdicts
-from hfprov.verdict import Outcome, Verdict, Waived, badness
+from hfprov.verdict import Impact, Outcome, Verdict, Waived, badness
 
 Document = dict[str, Any]
 
@@ -129,13 +129,14 @@ def baseline_document(baseline: Baseline, table: Iterable[Mapping[str, Any]]) ->
     }
 
 
-def explanation_document(check: Check, text: Explanation) -> Document:
+def explanation_document(name: str, check: Check | None, text: Explanation) -> Document:
+    """``check`` is None for the result of a test, which is not read from a node."""
     return {
         "schema": "hfprov.explanation/1",
-        "check": check.id,
-        "role": check.role,
-        "impact": check.impact.value,
-        "judges": list(check.judges),
+        "check": name,
+        "role": check.role if check else None,
+        "impact": (check.impact if check else Impact.MANUAL).value,
+        "judges": list(check.judges) if check else [],
         **text.model_dump(mode="json"),
     }
 

@@ -24,7 +24,7 @@ from hfprov.record.views import RunView
 from hfprov.report.documents import compare, summary
 from hfprov.report.inert import one_line
 from hfprov.sweep import HostVerdicts
-from hfprov.verdict import Outcome, Verdict, badness
+from hfprov.verdict import Impact, Outcome, Verdict, badness
 
 STYLES = {
     Outcome.PASS: "green",
@@ -196,9 +196,10 @@ def print_history(entries: Iterable[HistoryEntry]) -> None:
     print_table(columns, rows)
 
 
-def print_explanation(check: Check, text: Explanation) -> None:
+def print_explanation(name: str, check: Check | None, text: Explanation) -> None:
+    """``check`` is None for the result of a test, which is not read from a node."""
     out = console()
-    out.print(Text(f"{check.id}: {text.title}", style="bold"))
+    out.print(Text(f"{name}: {text.title}", style="bold"))
     out.print(Text(f"\n{text.means.strip()}\n"))
     out.print(Text("Likely causes", style="bold"))
     for number, cause in enumerate(text.causes, start=1):
@@ -206,8 +207,9 @@ def print_explanation(check: Check, text: Explanation) -> None:
     out.print(Text("\nWhat to do", style="bold"))
     for number, step in enumerate(text.remedy, start=1):
         out.print(Text(f"  {number}. {step}"))
-    repaired = f"the role '{check.role}'" if check.role else "a person"
-    out.print(Text(f"\nRepaired by {repaired}; a repair costs: {check.impact.value}.", style="dim"))
+    impact = (check.impact if check else Impact.MANUAL).value
+    repaired = f"the role '{check.role}'" if check and check.role else "a person"
+    out.print(Text(f"\nRepaired by {repaired}; a repair costs: {impact}.", style="dim"))
     if text.source:
         out.print(Text(f"Source: {text.source}", style="dim"))
 

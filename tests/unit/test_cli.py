@@ -250,6 +250,11 @@ def test_letters_that_the_terminal_lacks_are_no_error():
     assert "Traceback" not in done.stderr
 
 
+def test_results_of_tests_that_are_no_checks_are_explained_too():
+    assert "Likely causes" in hfprov("explain", "container_smoke.result").stdout
+    assert "container_smoke.result" in hfprov("explain").stdout
+
+
 @pytest.mark.parametrize("words", [("drift", "-v"), ("provision",), ("certify",)])
 def test_pipes_carry_no_colour_and_no_control_characters(rack, db, words):
     done = hfprov(*words, "-i", rack, "--db", db, env={"FORCE_COLOR": "", "TERM": "xterm-256color"})
