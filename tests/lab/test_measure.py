@@ -12,7 +12,7 @@ from hfprov.record.store import Record
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 
-TOOLS = "iperf3 fio stress-ng sockperf"
+TOOLS = "iperf3 fio stress-ng"
 
 
 @pytest.fixture(scope="module")
@@ -79,27 +79,22 @@ def test_a_slowed_node_is_named_by_the_pairs_and_nobody_else_is(site, measurable
     assert "it is slow by itself" in cause["says"]
 
 
-MIDDLE, TAIL = "sockperf tcp round trip", "sockperf tcp round trip p99"
+MIDDLE, TAIL = "ping round trip", "ping round trip p99"
 
 
-def test_latency_is_measured_with_percentiles_and_a_slow_node_is_named(site, measurable):
-    # Every small packet waits some milliseconds, and none is lost.
-    with slowed(site, "node02", shape="rate 300kbit burst 1600 limit 1000000"):
-        done = measure(site, "latency")
-    document = done.document
+def test_latency_is_measured_with_percentiles_and_a_curve(site, measurable):
+    done = measure(site, "latency")
     pairs = {(a, b) for a in measurable.nodes for b in measurable.nodes if a != b}
     for test in (MIDDLE, TAIL):
-        found = [one for one in document["results"] if one["test"] == test]
+        found = [one for one in done.document["results"] if one["test"] == test]
         assert {(one["host"], one["peer"]) for one in found} == pairs, done.out
         assert all(not one["higher_is_better"] and one["unit"] == "us" for one in found)
         assert all(len(one["samples"]) == 5 and len(one["curve"]) == 4 for one in found)
-    details = [one["details"] for one in document["results"] if one["test"] == MIDDLE]
-    assert all(0 < one["min"] <= one["mean"] and one["p99.9"] > 0 for one in details)
-    named = [one for one in document["causes"] if one["test"] == MIDDLE]
-    assert {tuple(tuple(group) for group in one["hosts"]) for one in named} == {(("node02",),)}
-    assert "others need" in named[0]["says"]
+    details = [one["details"] for one in done.document["results"] if one["test"] == MIDDLE]
+    assert all(0 < one["min"] <= one["mean"] <= one["max"] for one in details)
     with Record.open(site.db) as record:
         stored = list(record.measurements("node01", MIDDLE))
+    assert {one.peer for one in stored} == {"node02", "node03"}
     assert all(one.parameters["higher_is_better"] is False for one in stored)
     assert all(one.conditions["peer"]["mtu"]["eth1"] == 9000 for one in stored)
 
@@ -156,7 +151,7 @@ def test_memory_and_storage_are_measured_and_leave_nothing_behind(site, measurab
     document = measure(site, "memory", "storage", "--file-mib", "32").document
     seen = {(one["host"], one["test"]) for one in document["results"] if one["median"]}
     tests = ("stress-ng stream", "fio write", "fio read", "fio random read")
-    assert seen == {(name, test) for name in measurable.nodes for test in tests}
+    assert seen == {(name, test) for name in measurable.nodes for test in tests}, document
     for name in measurable.nodes:
         assert site.inside(name, "ls /var/tmp | grep -c hfprov-measure || true").strip() == "0"
 
