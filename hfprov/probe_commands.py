@@ -123,7 +123,8 @@ def start(argv, out, err):
     """
     places = [""] if "/" in argv[0] else [folder + "/" for folder in SAFE_PATH.split(":")]
     found = [place + argv[0] for place in places if is_there(place + argv[0])]
-    problem = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
+    # OSError makes of itself what its number stands for.
+    problem = OSError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
     for path in found:
         try:
             return spawn(path, argv, out, err)
@@ -140,11 +141,15 @@ def spawn(path, argv, out, err):
         (os.POSIX_SPAWN_DUP2, out, 1),
         (os.POSIX_SPAWN_DUP2, err, 2),
     ]
-    how = {"file_actions": files, "setsigdef": (SIGPIPE, SIGXFSZ)}
+    signals = SIGPIPE, SIGXFSZ
     try:
-        return os.posix_spawn(path, argv, ENVIRONMENT, setsid=True, **how)
+        return os.posix_spawn(
+            path, argv, ENVIRONMENT, file_actions=files, setsigdef=signals, setsid=True
+        )
     except NotImplementedError:  # a libc without that
-        return os.posix_spawn(path, argv, ENVIRONMENT, setpgroup=0, **how)
+        return os.posix_spawn(
+            path, argv, ENVIRONMENT, file_actions=files, setsigdef=signals, setpgroup=0
+        )
 
 
 def fork(path, argv, out, err):
