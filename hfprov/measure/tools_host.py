@@ -18,7 +18,7 @@ def _read_stream(text: str, _: Settings) -> Sequence[Figure]:
     return [Figure("stream triad", "GB/s", (found.triad.bandwidth_gbs,))]
 
 
-_STRESS_SECONDS = 5
+_STRESS_SECONDS = 10
 """In less it is too busy with its start to find a rate, and says so."""
 
 
