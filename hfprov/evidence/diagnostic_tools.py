@@ -59,6 +59,7 @@ QUESTIONS: Mapping[str, Question] = {
     "rdma-ndd": Question(("rdma-ndd", "--help"), r"^rdma-ndd "),
     "rvs": Question(("rvs", "--version"), r"(\d+\.\S+)"),
     "smartctl": Question(("smartctl", "--version"), r"^smartctl (\S+)"),
+    "sockperf": Question(("sockperf", "--version"), r"^sockperf, version (\S+)"),
     "stress-ng": Question(("stress-ng", "--version"), r"^stress-ng, version (\S+)"),
     "TransferBench": Question(("TransferBench",), r"TransferBench v?(\S+)", codes=(0, 1)),
 }

@@ -265,7 +265,7 @@ def every_document(record, run, lab_json):
     yield certified_report.verification_document(Verification("f", "", None, ["It expired."]))
     yield certified_report.verification_document(Verification("f", "me", issued(), []))
     yield documents.baseline_document(BASELINE, golden_table(BASELINE))
-    yield from (documents.explanation_document(one, text[one.id]) for one in all_checks())
+    yield from (documents.explanation_document(one.id, one, text[one.id]) for one in all_checks())
     yield documents.runs_document(record.runs())
     yield documents.run_document(record.run(run))
     yield documents.history_document("n1", record.history("n1"))
