@@ -5,6 +5,8 @@ Power is in test_vm_power.py.
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 JUMBO = "8972"  # a payload that makes a packet of 9000
@@ -22,6 +24,13 @@ def ping(node, address, size):
     """Whether packets of a size get through unfragmented."""
     argv = ["ping", "-M", "do", "-c", "3", "-i", "0.3", "-W", "5", "-s", size, address]
     return node.ssh(argv).returncode == 0
+
+
+def wait_until(holds, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
 
 
 def test_nodes_are_different_machines_with_kernels_of_their_own(vm_rack):
@@ -47,19 +56,20 @@ def test_jumbo_frames_pass_once_both_ends_have_them_and_not_before(at_1500):
     assert not ping(one, two.data_address, JUMBO)
     for node in (one, two):
         node.run(["ip", "link", "set", "eth1", "mtu", "9000"])
-    assert ping(one, two.data_address, JUMBO)
+    wait_until(lambda: ping(one, two.data_address, JUMBO))
 
 
 def test_a_cut_cable_is_seen_by_the_node_and_mended_again(vm_rack):
     one, two = vm_rack.nodes
-    assert ping(one, two.data_address, "56")
+    # The driver looks for a link every other second, and anew after each change of the MTU.
+    wait_until(lambda: ping(one, two.data_address, "56"))
     one.set_cable(connected=False)
     try:
-        assert one.run(["cat", "/sys/class/net/eth1/carrier"]).strip() == "0"
+        wait_until(lambda: one.run(["cat", "/sys/class/net/eth1/carrier"]).strip() == "0")
         assert not ping(one, two.data_address, "56")
     finally:
         one.set_cable(connected=True)
-    assert ping(one, two.data_address, "56")
+    wait_until(lambda: ping(one, two.data_address, "56"))
 
 
 def test_the_data_nic_has_queues_with_interrupts_of_their_own(node):
