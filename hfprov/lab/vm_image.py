@@ -39,7 +39,7 @@ SUITES = ("bookworm",)
 _PACKAGES = (
     "initramfs-tools zstd e2fsprogs fdisk pciutils qemu-guest-agent "
     # There before any role comes, as on many nodes: an emulated one takes a minute to install them.
-    "ethtool irqbalance perftest"
+    "ethtool irqbalance perftest rdma-core ibverbs-utils"
 )
 _DEFAULT_MIRROR = "http://deb.debian.org/debian"
 _DEFAULT_SECURITY = "http://deb.debian.org/debian-security"
@@ -58,6 +58,9 @@ Not by a 'softdep': with that 'modprobe -r igb' unloads virtio_pci as well, and 
 _KERNEL_ARGUMENTS = (
     # What an emulated processor has no time for. SYSTEMD_SECCOMP reaches systemd's environment.
     "mitigations=off SYSTEMD_SECCOMP=0 loglevel=4 nokaslr cryptomgr.notests nowatchdog "
+    # Once in some fifty boots the emulated timer of a halted processor is lost, and all wait for
+    # that processor; where the timer ticks on, the next tick mends it.
+    "nohz=off highres=off "
     # Nor can it keep to the minute and a half that starting a service or finding a disk may take.
     "systemd.default_timeout_start_sec=900 systemd.mask=serial-getty@ttyS0.service "
     "systemd.mask=e2scrub_reap.service"

@@ -76,7 +76,7 @@ def test_data_crosses_and_its_figures_are_read(declared, chosen, note):
 
 @pytest.mark.usefixtures("provisioned")
 def test_it_is_measured_both_ways(declared, note):
-    document = declared.patient("measure", "rdma")
+    document = declared.patient("measure", "rdma", "--seconds", "1")
     found = {
         (one["host"], one["peer"]): one
         for one in document["results"]
