@@ -43,7 +43,7 @@ def test_asked_for_they_are_set_up_and_run_one_by_one(run):
     done = run("vm")
     assert done.returncode == 0, done.stdout
     assert "setup for level 2" in done.stdout
-    assert "-n 0 -m vm tests/vm" in done.stdout
+    assert "-n 0 -m vm --durations=15 tests/vm" in done.stdout
     assert "2 passed, 0 failed, 1 skipped" in done.stdout.splitlines()[-1]
 
 
