@@ -41,14 +41,9 @@ SETTINGS = {
     "vm.zone_reclaim_mode": 0,
 }
 UNITS = (
-    *(
-        "apt-daily-upgrade.timer",
-        "apt-daily.timer",
-        "chrony.service",
-        "hfprov-irq-affinity.service",
-    ),
-    *("hfprov-irq-affinity.timer", "hfprov-performance.service", "hfprov-rdma.service"),
-    *("irqbalance.service", "ssh.service", "systemd-networkd.service", "systemd-sysctl.service"),
+    *("apt-daily-upgrade.timer", "apt-daily.timer", "chrony.service", "irqbalance.service"),
+    *("hfprov-irq-affinity.service", "hfprov-irq-affinity.timer", "hfprov-performance.service"),
+    *("hfprov-rdma.service", "ssh.service", "systemd-networkd.service", "systemd-sysctl.service"),
     "unattended-upgrades.service",
 )
 PATHS = (
