@@ -58,7 +58,7 @@ Not by a 'softdep': with that 'modprobe -r igb' unloads virtio_pci as well, and 
 _KERNEL_ARGUMENTS = (
     # What an emulated processor has no time for. SYSTEMD_SECCOMP reaches systemd's environment.
     "mitigations=off SYSTEMD_SECCOMP=0 loglevel=4 nokaslr cryptomgr.notests nowatchdog "
-    # Once in some fifty boots the emulated timer of a halted processor is lost, and all wait for
+    # Now and then the emulated timer of a halted processor seems to get lost, and all wait for
     # that processor; where the timer ticks on, the next tick mends it.
     "nohz=off highres=off "
     # Nor can it keep to the minute and a half that starting a service or finding a disk may take.
