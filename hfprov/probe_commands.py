@@ -146,7 +146,8 @@ def spawn(path, argv, out, err):
         return os.posix_spawn(
             path, argv, ENVIRONMENT, file_actions=files, setsigdef=signals, setsid=True
         )
-    except NotImplementedError:  # a libc without that
+    except NotImplementedError:
+        # No POSIX_SPAWN_SETSID (glibc before 2.26): a group of its own is enough to end it whole.
         return os.posix_spawn(
             path, argv, ENVIRONMENT, file_actions=files, setsigdef=signals, setpgroup=0
         )

@@ -245,6 +245,7 @@ def _measurements(one: Tested) -> list[Measurement]:
                 conditions={
                     **conditions,
                     "nodes": list(told.members) if told else [],
+                    # NCCL, RCCL or what else carried the sum between the nodes.
                     "library": told.library if told else "",
                 },
                 raw=one.seat.heard.raw or one.seat.heard.problem.encode(),

@@ -112,7 +112,7 @@ def group_argv(group: Group, _: Settings) -> Sequence[str]:
     variables = {**group.environment}
     if len(group.ends) == 2:  # noqa: PLR2004
         # Over two nodes a tree sends less than the ring by which the bus bandwidth is reckoned,
-        # and shows more than the wire carries: NVIDIA/nccl-tests issue 196.
+        # and shows more than the wire carries: NVIDIA/nccl-tests, report 196.
         variables["NCCL_ALGO"] = "Ring"
     exported = [word for name in sorted(variables) for word in ("-x", f"{name}={variables[name]}")]
     hosts = ",".join(f"{end.address}:{group.accelerators}" for end in group.ends)
