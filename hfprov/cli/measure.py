@@ -23,7 +23,7 @@ from hfprov.errors import UsageError
 
 if TYPE_CHECKING:
     from hfprov.measure.steps import MeasurePlan
-    from hfprov.measure.tools import Kind
+    from hfprov.measure.tool import Kind
 
 ALL = "all"
 
@@ -61,7 +61,7 @@ def measure(
     """Measure idle nodes with the tools of the field; judge against nominal, peers and history."""
     from hfprov.measure.run import Request
     from hfprov.measure.run import measure as run_measure
-    from hfprov.measure.tools import Settings
+    from hfprov.measure.tool import Settings
     from hfprov.report.measured import measured_document, print_measured
     from hfprov.report.terminal import print_json
 
@@ -91,7 +91,7 @@ def measure(
 
 def kinds_of(what: list[str]) -> tuple[Kind, ...]:
     """The kinds that words of a command line name. Raises UsageError."""
-    from hfprov.measure.tools import Kind
+    from hfprov.measure.tool import Kind
 
     known = [kind.value for kind in Kind]
     for word in what:

@@ -59,7 +59,7 @@ def trial(
 ) -> int:
     """Measure, apply a role, measure again; say what it did, and undo it unless told to keep it."""
     from hfprov.measure.run import Request
-    from hfprov.measure.tools import Settings
+    from hfprov.measure.tool import Settings
     from hfprov.measure.trial import TrialRequest
     from hfprov.measure.trial import trial as run_trial
     from hfprov.report.terminal import print_json

@@ -19,7 +19,8 @@ from hfprov.measure.result import Culprit, Result, culprits, judge, words
 from hfprov.measure.session import run_group_step, run_host_step, run_round
 from hfprov.measure.steps import GroupStep, HostStep, MeasurePlan, PairStep, Step, seconds_of
 from hfprov.measure.taken import Taken
-from hfprov.measure.tools import Kind, Settings, tools_of
+from hfprov.measure.tool import Kind, Settings
+from hfprov.measure.tools import tools_of
 from hfprov.pairs.explain import Kind as CauseKind
 from hfprov.record.log import RunLog
 from hfprov.record.model import HostState

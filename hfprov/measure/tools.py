@@ -5,39 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hfprov.measure.collective import COLLECTIVE_TOOLS
-from hfprov.measure.tool import (
-    REPEATS,
-    End,
-    Figure,
-    Group,
-    GroupTool,
-    HostTool,
-    Kind,
-    MeasureError,
-    PairTool,
-    Settings,
-    Tool,
-)
+from hfprov.measure.tool import Kind, Tool
 from hfprov.measure.tools_bandwidth import BANDWIDTH_TOOLS
 from hfprov.measure.tools_gpu import GPU_TOOLS
 from hfprov.measure.tools_host import HOST_TOOLS
 from hfprov.measure.tools_latency import LATENCY_TOOLS
-
-__all__ = [
-    "REPEATS",
-    "TOOLS",
-    "End",
-    "Figure",
-    "Group",
-    "GroupTool",
-    "HostTool",
-    "Kind",
-    "MeasureError",
-    "PairTool",
-    "Settings",
-    "Tool",
-    "tools_of",
-]
 
 TOOLS: tuple[Tool, ...] = (
     *HOST_TOOLS,

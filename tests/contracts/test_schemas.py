@@ -40,7 +40,8 @@ from hfprov.measure.result import Judging, culprits
 from hfprov.measure.result import judge as judge_measured
 from hfprov.measure.run import Measured
 from hfprov.measure.session import Taken
-from hfprov.measure.tools import TOOLS, End, Figure, Settings
+from hfprov.measure.tool import End, Figure, Settings
+from hfprov.measure.tools import TOOLS
 from hfprov.measure.traffic import Flow, Traffic
 from hfprov.measure.trial import Trial as RoleTrial
 from hfprov.measure.trial import effects

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence import sockperf
 from hfprov.evidence.failures import ToolFailure
-from hfprov.measure.tools import TOOLS, End, Kind, PairTool, Settings
+from hfprov.measure.tool import End, Kind, PairTool, Settings
+from hfprov.measure.tools import TOOLS
 
 BY_NAME = {tool.name: tool for tool in TOOLS if isinstance(tool, PairTool)}
 A, B = End("a", "eth1", "10.0.0.1", "mlx5_0"), End("b", "eth1", "10.0.0.2", "mlx5_1")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hfprov.measure.plan import plan
 from hfprov.measure.steps import GroupStep, HostStep, Machine, PairStep
-from hfprov.measure.tools import End, Kind, Settings, tools_of
+from hfprov.measure.tool import End, Kind, Settings
+from hfprov.measure.tools import tools_of
 from hfprov.pairs.schedule import WHOLE_RACK
 
 ALL = tuple(Kind)

@@ -16,7 +16,8 @@ from hfprov.baseline import Baseline, Value
 from hfprov.errors import NotUnderstoodError
 from hfprov.measure.judges import nominal
 from hfprov.measure.judging import bound_of
-from hfprov.measure.tools import TOOLS, End, Group, GroupTool, HostTool, Settings
+from hfprov.measure.tool import End, Group, GroupTool, HostTool, Settings
+from hfprov.measure.tools import TOOLS
 
 ROOT = Path(__file__).resolve().parents[3]
 CAPTURES = ROOT.parent / "shared" / "captures"

@@ -9,8 +9,8 @@ import pytest
 from hfprov.measure.judges import Bound, Judge
 from hfprov.measure.result import Judging, culprits, judge, usual_of, words
 from hfprov.measure.taken import Taken
-from hfprov.measure.tool import LATENCY
-from hfprov.measure.tools import REPEATS, TOOLS, Figure
+from hfprov.measure.tool import LATENCY, REPEATS, Figure
+from hfprov.measure.tools import TOOLS
 from hfprov.pairs.explain import Kind
 from hfprov.pairs.schedule import rounds
 from hfprov.verdict import Outcome

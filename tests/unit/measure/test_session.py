@@ -10,7 +10,8 @@ from hfprov.declare.connection import Connection
 from hfprov.errors import NotUnderstoodError
 from hfprov.measure import session
 from hfprov.measure.steps import GroupStep, PairStep
-from hfprov.measure.tools import REPEATS, TOOLS, End, Group, GroupTool, Settings
+from hfprov.measure.tool import REPEATS, End, Group, GroupTool, Settings
+from hfprov.measure.tools import TOOLS
 from hfprov.remote import Output
 from hfprov.sweep import Fleet
 

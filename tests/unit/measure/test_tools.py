@@ -9,7 +9,8 @@ import pytest
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence import stress_ng
-from hfprov.measure.tools import TOOLS, End, Group, GroupTool, HostTool, PairTool, Settings
+from hfprov.measure.tool import End, Group, GroupTool, HostTool, PairTool, Settings
+from hfprov.measure.tools import TOOLS
 
 BY_NAME = {tool.name: tool for tool in TOOLS if not isinstance(tool, GroupTool)}
 A, B = End("a", "eth1", "10.0.0.1", "mlx5_0"), End("b", "eth1", "10.0.0.2", "mlx5_1")

@@ -16,7 +16,8 @@ from hfprov.measure.result import Judging, judge
 from hfprov.measure.run import Measured, Request
 from hfprov.measure.steps import MeasurePlan
 from hfprov.measure.taken import Taken
-from hfprov.measure.tools import TOOLS, Figure, Kind, Settings
+from hfprov.measure.tool import Figure, Kind, Settings
+from hfprov.measure.tools import TOOLS
 from hfprov.measure.trial import TrialRequest, effects, trial
 from hfprov.play import HostResult, PlayOutcome, PlayStatus
 from hfprov.record.store import Record

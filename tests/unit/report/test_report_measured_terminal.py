@@ -10,8 +10,8 @@ from hfprov.measure.result import Judging, culprits, judge
 from hfprov.measure.run import Measured
 from hfprov.measure.steps import Machine, MeasurePlan
 from hfprov.measure.taken import Taken
-from hfprov.measure.tool import LATENCY, Figure
-from hfprov.measure.tools import TOOLS, End, Kind, Settings, tools_of
+from hfprov.measure.tool import LATENCY, End, Figure, Kind, Settings
+from hfprov.measure.tools import TOOLS, tools_of
 from hfprov.report.measured import measured_document, print_measure_plan, print_measured
 
 HOSTS = ("n1", "n2", "n3")
