@@ -120,6 +120,12 @@ def ask_group(index: Index, name: str, profile: str, now: float) -> list[Answer]
     if now >= one["expires"]:
         why = f"the certificate of the group expired {_when(one['expires'])}"
         return [Answer(name, allowed=False, reason=why)]
+    for member, certificate in one["members"].items():
+        # The member may hold a newer one; that it is still like the others is not known then.
+        if certificate in index.revoked:
+            why = f"the certificate of its member '{member}' was revoked"
+            why = f"{why}: {index.revoked[certificate]}"
+            return [Answer(name, allowed=False, reason=why, certificate=one["id"])]
     return ask(index, one["members"], one["profile"], now)
 
 

@@ -13,7 +13,7 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,19 +34,21 @@ def write_index(record: Record, key: Path, principal: str = "") -> Path:
     with _locked(path):
         envelope = _read(path)
         revoked: dict[str, str] = dict(envelope.get("revoked", {}))
-        newest: dict[tuple[str, str], Certificate] = {}
-        for one in record.certificates():
-            newest.setdefault((one.host, one.profile), one)
+        certificates = [_entry(one, revoked) for one in record.newest_certificates()]
+        groups = [_group(one) for one in record.group_certificates()]
+        # A group stands on certificates that may not be the newest ones of their hosts any more.
+        members = {one for group in groups for one in group["members"].values()}
+        revoked |= record.revoked(members)
         now = datetime.now(UTC)
         body = {
             "schema": SCHEMA,
             "made_at": now.timestamp(),
-            "certificates": [_entry(one, revoked) for one in newest.values()],
-            "groups": [_group(one) for one in _newest_groups(record.group_certificates())],
+            "certificates": certificates,
+            "groups": groups,
         }
         text = json.dumps(body, separators=(",", ":"), sort_keys=True)
         [signature] = sign([text], key, INDEX_NAMESPACE)
-        known = {one.id for one in newest.values()}
+        known = members | {one["id"] for one in certificates}
         envelope = {
             "schema": SCHEMA,
             "signer": principal or default_principal(),
@@ -101,14 +103,6 @@ def _entry(one: Certificate, revoked: Mapping[str, str]) -> dict[str, Any]:
         "signed": bool(one.signature),
         "revoked": reason,
     }
-
-
-def _newest_groups(groups: Iterable[GroupCertificate]) -> Iterator[GroupCertificate]:
-    seen = set()
-    for one in groups:
-        if (one.name, one.profile) not in seen:
-            seen.add((one.name, one.profile))
-            yield one
 
 
 def _group(one: GroupCertificate) -> dict[str, Any]:

@@ -27,32 +27,27 @@ class Revoker:
     def __init__(self, record: Record, log: RunLog) -> None:
         self._record = record
         self._log = log
-        self._valid: dict[str, list[Certificate]] = {}
-        for issued in record.certificates(valid_at=datetime.now(UTC)):
-            self._valid.setdefault(issued.host, []).append(issued)
 
     def seen(self, view: HostVerdicts) -> None:
         """Revoke the certificates of a host that this view of it contradicts."""
-        kept = []
-        for issued in self._valid.get(view.host, ()):
+        for issued in self._valid(view.host):
             why = contradiction(json.loads(issued.document), view, datetime.now(UTC))
             if why:
-                reason = f"Run '{self._log.id}' found that {why}."
-                data = {"certificate": issued.id}
-                revoke(self._record, {issued.id: reason})
-                self._log.event("certificate_revoked", reason, host=view.host, data=data)
-            else:
-                kept.append(issued)
-        self._valid[view.host] = kept
+                self._revoke(issued, f"Run '{self._log.id}' found that {why}.")
 
     def refused(self, host: str, why: str) -> None:
         """Revoke what a host holds that was refused a new one because of what was seen of it."""
-        for issued in self._valid.pop(host, ()):
-            reason = f"Run '{self._log.id}' refused another one: {why}"
-            revoke(self._record, {issued.id: reason})
-            self._log.event(
-                "certificate_revoked", reason, host=host, data={"certificate": issued.id}
-            )
+        for issued in self._valid(host):
+            self._revoke(issued, f"Run '{self._log.id}' refused another one: {why}")
+
+    def _valid(self, host: str) -> list[Certificate]:
+        # Asked for host by host: all certificates of a fleet are many, and more are being issued.
+        return self._record.certificates(host, valid_at=datetime.now(UTC))
+
+    def _revoke(self, issued: Certificate, reason: str) -> None:
+        revoke(self._record, {issued.id: reason})
+        data = {"certificate": issued.id}
+        self._log.event("certificate_revoked", reason, host=issued.host, data=data)
 
 
 def revoke_bad(record: Record, views: Mapping[str, HostVerdicts], log: RunLog) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from hfprov.errors import RecordError
 from hfprov.record.database import AnyRow, AnySelect, Database
@@ -22,6 +23,9 @@ from hfprov.record.model import (
 )
 from hfprov.record.redaction import Redactor, storable
 from hfprov.record.schema import certificate, group_certificate, host, measurement, run
+
+_IDS = 500
+"""Ids in one question; databases bound them."""
 
 
 def store_certificate(
@@ -66,9 +70,12 @@ def store_group(connection: Connection, run_seq: int, issued: GroupCertificate) 
     )
 
 
-def group_certificates(connection: Connection, limit: int) -> list[GroupCertificate]:
-    """Certificates of groups, newest first."""
-    newest = select(group_certificate).order_by(group_certificate.c.seq.desc()).limit(limit)
+def group_certificates(connection: Connection) -> list[GroupCertificate]:
+    """The newest certificate of each group and profile."""
+    last = select(func.max(group_certificate.c.seq)).group_by(
+        group_certificate.c.name, group_certificate.c.profile
+    )
+    newest = select(group_certificate).where(group_certificate.c.seq.in_(last))
     return [
         GroupCertificate(
             id=row.id,
@@ -124,7 +131,27 @@ def certificates(
             certificate.c.expires_at > when,
         )
     rows = connection.execute(query.order_by(certificate.c.seq.desc()).limit(limit))
-    return [_certificate(row) for row in rows]
+    return [certificate_from(row) for row in rows]
+
+
+def newest_certificates() -> AnySelect:
+    """The newest certificate of each host and profile, as a query: a fleet has many."""
+    last = select(func.max(certificate.c.seq)).group_by(
+        certificate.c.host_id, certificate.c.profile
+    )
+    return _certificates().where(certificate.c.seq.in_(last))
+
+
+def revoked(connection: Connection, ids: Sequence[str]) -> dict[str, str]:
+    """Why they were revoked, of those certificates that were."""
+    query = select(certificate.c.id, certificate.c.revoke_reason).where(
+        certificate.c.revoked_at.is_not(None)
+    )
+    found = {}
+    for start in range(0, len(ids), _IDS):
+        rows = connection.execute(query.where(certificate.c.id.in_(ids[start : start + _IDS])))
+        found.update({row.id: row.revoke_reason for row in rows})
+    return found
 
 
 def find_certificate(connection: Connection, certificate_id: str) -> Certificate:
@@ -134,7 +161,7 @@ def find_certificate(connection: Connection, certificate_id: str) -> Certificate
         raise RecordError(
             f"The record has no certificate '{certificate_id}'.", hint="List the certificates."
         )
-    return _certificate(row)
+    return certificate_from(row)
 
 
 def revoke(connection: Connection, certificate_id: str, reason: str) -> bool:
@@ -190,7 +217,7 @@ def _certificates() -> AnySelect:
     )
 
 
-def _certificate(row: AnyRow) -> Certificate:
+def certificate_from(row: AnyRow) -> Certificate:
     return Certificate(
         id=row.id,
         host=row.name,

@@ -45,7 +45,15 @@ from hfprov.record.model import (
 )
 from hfprov.record.process import this_process
 from hfprov.record.redaction import Redactor, storable
-from hfprov.record.schema import baseline, event, host, measurement, run, run_host
+from hfprov.record.schema import (
+    baseline,
+    certificate,
+    event,
+    host,
+    measurement,
+    run,
+    run_host,
+)
 from hfprov.record.verdicts import VerdictSets
 from hfprov.record.views import PAGE, RunView, event_from, event_query, paged, run_from
 
@@ -271,10 +279,20 @@ class Record:
         with self._database.read() as connection:
             return proofs.certificates(connection, name, valid_at=valid_at, limit=limit)
 
-    def group_certificates(self, limit: int = 1000) -> list[GroupCertificate]:
-        """Certificates of groups of hosts, newest first."""
+    def newest_certificates(self) -> Iterator[Certificate]:
+        """The newest certificate of each host and profile, in the order of issue."""
+        query = proofs.newest_certificates()
+        return map(proofs.certificate_from, paged(self._database, query, certificate.c.seq))
+
+    def revoked(self, ids: Iterable[str]) -> dict[str, str]:
+        """Why they were revoked, by id, of those certificates that were."""
         with self._database.read() as connection:
-            return proofs.group_certificates(connection, limit)
+            return proofs.revoked(connection, list(ids))
+
+    def group_certificates(self) -> list[GroupCertificate]:
+        """The newest certificate of each group of hosts and profile."""
+        with self._database.read() as connection:
+            return proofs.group_certificates(connection)
 
     def bad_after_issue(self, when: datetime) -> list[tuple[str, str, Judged]]:
         """Certificates valid at a time whose host was since judged bad: id, document, judgement."""

@@ -223,7 +223,7 @@ def _differences(
 
 
 def paged(database: Database, query: AnySelect, key: Any) -> Iterator[AnyRow]:
-    """The rows of a query in the order of ``key`` (an id that it selects), read page by page."""
+    """The rows of a query in the order of ``key`` (a number that it selects), page by page."""
     last = 0
     while True:
         page = query.where(key > last).order_by(key).limit(_ROWS)
@@ -232,7 +232,7 @@ def paged(database: Database, query: AnySelect, key: Any) -> Iterator[AnyRow]:
         yield from rows
         if len(rows) < _ROWS:
             return
-        last = rows[-1].id
+        last = getattr(rows[-1], key.key)
 
 
 def judged_from(row: AnyRow, run_id: str, name: str, verdicts: tuple[Verdict, ...]) -> Judged:

@@ -112,6 +112,33 @@ def test_a_new_certificate_counts_again(certified, monkeypatch):
     assert refusals(certified, "n1") == {}
 
 
+@pytest.mark.parametrize("heard", ["both", "index", "record"])
+def test_a_group_ends_with_the_certificate_of_a_member_whatever_that_holds_since(
+    certified, monkeypatch, capsys, heard
+):
+    [issued] = certified.record.certificates("n1")
+    if heard != "record":
+        revoke_in_index(certified.record.where, {issued.id: "Its kernel changed."})
+    if heard != "index":
+        certified.record.revoke_certificate(issued.id, "Its kernel changed.")
+    certified.certify(monkeypatch)
+    assert asked(certified, "n1", "n2", "n3") == 0
+    assert asked(certified, "--group", "rack") == 1
+    assert "'n1' was revoked: Its kernel changed." in capsys.readouterr().err
+    certified.certify(monkeypatch, group="rack")
+    assert asked(certified, "--group", "rack") == 0
+
+
+def test_certificates_are_in_the_index_however_many_were_issued_since(certified, monkeypatch):
+    monkeypatch.setattr("hfprov.record.views._ROWS", 2)
+    for _ in range(3):
+        certified.certify(monkeypatch, profile_name="nightly")
+    found = gate.load_index(index_of(certified), certified.home / "allowed_signers")
+    profiles = {host: {one["profile"] for one in all_} for host, all_ in found.entries.items()}
+    assert profiles == {name: {"quick", "nightly"} for name in ("n1", "n2", "n3")}
+    assert refusals(certified, "n1", "n2", "n3", profile="quick") == {}
+
+
 @pytest.mark.parametrize(
     "change",
     [

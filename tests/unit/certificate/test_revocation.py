@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hfprov.baseline import Baseline
-from hfprov.certificate.revocation import catch_up
+from hfprov.certificate.revocation import Revoker, catch_up
 from hfprov.record.identity import Identity
 from hfprov.verdict import Finding, Outcome, Verdict, Waived
 
@@ -56,6 +56,16 @@ def test_it_ends_with(bench, monkeypatch, make, why):
     kinds = [one.kind for one in bench.record.events("n1")]
     assert "certificate_revoked" in kinds
     assert all(one.revoked_at is None for one in bench.record.certificates("n2"))
+
+
+def test_what_was_issued_since_a_run_began_ends_too(bench, monkeypatch):
+    with bench.record.start_run("drift", ["hfprov"], {"n1": Baseline("n1", ())}) as log:
+        revoker = Revoker(bench.record, log)
+        bench.certify(monkeypatch)
+        revoker.seen(seen(bench, verdicts=(FAIL,)))
+        log.finish(1)
+    [ended] = bench.record.certificates("n1")
+    assert ended.revoked_at is not None
 
 
 def test_a_host_as_it_was_keeps_it_also_after_a_reboot_into_the_same_kernel(bench, monkeypatch):
