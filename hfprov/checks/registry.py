@@ -15,7 +15,8 @@ from functools import cache
 from typing import Any, TypeVar
 
 from hfprov.baseline import Baseline
-from hfprov.errors import NoEvidenceError
+from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence.text import excerpt
 from hfprov.reading import Observation, Source
 from hfprov.verdict import Finding, Impact
 
@@ -42,9 +43,17 @@ class Facts:
         if source.name not in self._parsed:
             try:
                 self._parsed[source.name] = source.parse(self.seen, self._baseline)
-            except Exception as error:
+            except (NoEvidenceError, NotUnderstoodError) as error:
                 self._errors[source.name] = error
                 raise
+            except Exception as error:
+                # What one node answers must not end the run of all the others.
+                problem = excerpt(f"{type(error).__name__}: {error}")
+                failure = NotUnderstoodError(
+                    f"'{source.name}' was not understood ({problem}). Please report it."
+                )
+                self._errors[source.name] = failure
+                raise failure from error
         found: F = self._parsed[source.name]
         return found
 

@@ -147,7 +147,7 @@ def _parse_processes(seen: Observation, _: Baseline) -> Processes:
             continue  # the process ended while it was being looked at
         read_any = True
         line = clean(result.text.replace("\0", " ")).strip()
-        shown = f"{result.name.split('/')[2]}: {line[:200]}"
+        shown = f"{result.name.removeprefix('/proc/').partition('/')[0]}: {line[:200]}"
         if _LEFTOVER.search(line):
             leftovers.append(shown)
         if line.split(" ", 1)[0].rsplit("/", 1)[-1].startswith(_WORKLOADS):

@@ -5,7 +5,8 @@ import pytest
 from hfprov.baseline import Baseline
 from hfprov.checks import registry
 from hfprov.checks.registry import Check, Facts
-from hfprov.errors import NoEvidenceError
+from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence.system import COMMAND_LINES, PROCESSES
 from hfprov.judge import judge, outcome_of, reads_for, unreachable
 from hfprov.reading import Observation, Result, Source, file, text_source
 from hfprov.verdict import Impact, Outcome, passed
@@ -118,3 +119,19 @@ def test_facts_are_parsed_once_and_failures_are_kept():
         with pytest.raises(NoEvidenceError):
             facts.get(source)
     assert calls == [1]
+
+
+def test_a_parser_that_stumbles_over_an_answer_is_not_understood_and_ends_nothing():
+    def stumble(_seen, _baseline):
+        raise IndexError("list index out of range")
+
+    facts = Facts(seen(), BASE)
+    source = Source("strange", lambda _: (READ,), stumble)
+    for _ in range(2):
+        with pytest.raises(NotUnderstoodError, match=r"'strange' was not understood \(IndexError"):
+            facts.get(source)
+
+
+def test_processes_of_a_node_that_names_no_files_are_read_all_the_same():
+    hostile = {COMMAND_LINES.id: (Result(name="", status="ok", text="conmon"),)}
+    assert Facts(Observation(hostile), BASE).get(PROCESSES).workloads == (": conmon",)
