@@ -8,7 +8,7 @@ good enough; and so does a host on which nothing was judged.
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from hfprov.catalogue.profiles import Diagnosis, Profile, Required
@@ -137,14 +137,15 @@ def _level(one: Measurement) -> int:
     return level if isinstance(level, int) else 0
 
 
-def newest(measurements: Iterable[Measurement], wanted: Required) -> Measurement | None:
+def answers(one: Measurement, wanted: Required) -> bool:
+    """Whether a measurement is one of what is wanted, good or bad."""
+    same = all(one.parameters.get(name) == value for name, value in wanted.parameters.items())
+    return one.test == wanted.test and same
+
+
+def newest(measurements: Sequence[Measurement], wanted: Required) -> Measurement | None:
     """The newest measurement of what is wanted, good or bad."""
-    found = None
-    for one in measurements:
-        same = all(one.parameters.get(name) == value for name, value in wanted.parameters.items())
-        if one.test == wanted.test and same:
-            found = one
-    return found
+    return next((one for one in reversed(measurements) if answers(one, wanted)), None)
 
 
 def _measurement(case: Case, wanted: Required, now: datetime) -> Iterator[Blocker]:

@@ -73,7 +73,7 @@ class Case:
     together: tuple[str, ...] = ()
     """Hosts that are to be certified with it, whose smoke tests passed: they must have met."""
     measurements: Sequence[Measurement] = ()
-    """Of this host, in the order in which they were recorded."""
+    """The newest of this host of each kind that the profile wants, in the order of recording."""
 
     @property
     def host(self) -> str:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hfprov.catalogue.profiles import Profile
-from hfprov.certificate.blocking import blockers, unreachable
+from hfprov.certificate.blocking import answers, blockers, unreachable
 from hfprov.certificate.case import ABSENT, Blocker, Case, Diagnosed, Stage
 from hfprov.certificate.configuration import Configuration, samples_of
 from hfprov.certificate.document import (
@@ -28,7 +28,7 @@ from hfprov.errors import ExitCode
 from hfprov.fleet_checks import Odd
 from hfprov.record.log import RunLog
 from hfprov.record.migrate import hfprov_version
-from hfprov.record.model import Certificate, GroupCertificate, HostState
+from hfprov.record.model import Certificate, GroupCertificate, HostState, Measurement
 from hfprov.record.store import Record
 from hfprov.sweep import Fleet, HostVerdicts, sweep
 
@@ -106,7 +106,7 @@ def certify(record: Record, fleet: Fleet, log: RunLog, wish: Wish, on_host: OnHo
     views = sweep(fleet, log, phase=PHASE, on_host=seen)
     now = datetime.now(UTC)
     cases = {
-        host: _case(record, fleet, log, view, seen_at[host])
+        host: _case(record, fleet, log, view, seen_at[host], wish.profile)
         for host, view in views.items()
         if view.reachable
     }
@@ -157,7 +157,14 @@ def _clock_went_back(newest: datetime | None, now: datetime) -> list[Blocker]:
     return [Blocker("clock", "", "unknown", reason, remedy, Stage.REACH)]
 
 
-def _case(record: Record, fleet: Fleet, log: RunLog, view: HostVerdicts, at: datetime) -> Case:
+def _case(
+    record: Record,
+    fleet: Fleet,
+    log: RunLog,
+    view: HostVerdicts,
+    at: datetime,
+    profile: Profile,
+) -> Case:
     host = view.host
     return Case(
         run=log.id,
@@ -170,8 +177,28 @@ def _case(record: Record, fleet: Fleet, log: RunLog, view: HostVerdicts, at: dat
         phase=PHASE,
         diagnosed=diagnosed(record, fleet, host),
         smoked=diagnosed(record, fleet, host, *SMOKE),
-        measurements=tuple(record.measurements(host)),
+        measurements=wanted_measurements(record, host, profile),
     )
+
+
+def wanted_measurements(record: Record, host: str, profile: Profile) -> tuple[Measurement, ...]:
+    """The newest measurement of each kind that a profile wants, in the order of recording.
+
+    A host may have thousands, with all that tools printed: none is read that is not needed.
+    """
+    found: list[Measurement] = []
+    for test in dict.fromkeys(one.test for one in profile.measurements):
+        lacking = [one for one in profile.measurements if one.test == test]
+        mine: list[Measurement] = []
+        for one in record.measurements(host, test, newest_first=True):
+            left = [wanted for wanted in lacking if not answers(one, wanted)]
+            if len(left) < len(lacking):
+                mine.insert(0, one)
+            lacking = left
+            if not lacking:
+                break
+        found += mine
+    return tuple(found)
 
 
 def diagnosed(

@@ -6,8 +6,9 @@ tells whether the certificate was revoked, and whether what it rests on is still
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -188,10 +189,19 @@ def _of_evidence(record: Record, document: Mapping[str, Any]) -> Iterator[str]:
         digest = smoke["verdicts_sha256"]
         yield from _of_verdicts(record, host, smoke["run"], "container_smoke", digest)
     if measured:
-        kept = {measurement_digest(one) for one in record.measurements(host)}
+        kept = _digests(record, host, {one["run"] for one in measured})
         for one in measured:
             if one["sha256"] not in kept:
                 yield f"The measurement '{one['test']}' is not as it was, or is gone."
+
+
+def _digests(record: Record, host: str, runs: Iterable[str]) -> set[str]:
+    """Of what was measured of a host in some runs; a run that is gone has measured nothing."""
+    found: set[str] = set()
+    for run in runs:
+        with contextlib.suppress(HfprovError):
+            found.update(map(measurement_digest, record.measurements(host, wanted_run=run)))
+    return found
 
 
 def _of_verdicts(record: Record, host: str, run: str, phase: str, digest: str) -> Iterator[str]:

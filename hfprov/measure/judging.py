@@ -32,8 +32,8 @@ def judging(
                 bounds[one.host, test] = bound
             past[one.host, one.peer, test] = [
                 Past(old.value, old.conditions, old.run)
-                for old in record.measurements(one.host, test)
-                if old.value is not None and old.peer == one.peer and old.unit == figure.unit
+                for old in record.measurements(one.host, test, peer=one.peer)
+                if old.value is not None and old.unit == figure.unit
             ]
     here = {(one.host, one.peer, one.tool.name): conditions(one, ready) for one in taken}
     return Judging(bounds, past, here)

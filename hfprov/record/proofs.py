@@ -174,8 +174,10 @@ def revoke(connection: Connection, certificate_id: str, reason: str) -> bool:
     return bool(done.rowcount)
 
 
-def measurements_query(name: str | None, test: str | None, run_seq: int | None) -> AnySelect:
-    """Measurements of a host, a test, a run, or all."""
+def measurements_query(
+    name: str | None, test: str | None, run_seq: int | None, peer: str | None
+) -> AnySelect:
+    """Measurements of a host, a test, a run, a peer, or all."""
     query = (
         select(measurement, run.c.id.label("run_id"), host.c.name)
         .join(run, run.c.seq == measurement.c.run_seq)
@@ -185,6 +187,7 @@ def measurements_query(name: str | None, test: str | None, run_seq: int | None) 
         (host.c.name, name),
         (measurement.c.test, test),
         (measurement.c.run_seq, run_seq),
+        (measurement.c.peer, peer),
     ]
     for column, value in wanted:
         if value is not None:

@@ -58,6 +58,8 @@ from hfprov.record.verdicts import VerdictSets
 from hfprov.record.views import PAGE, RunView, event_from, event_query, paged, run_from
 
 _LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"  # none that is mistaken for another
+_LARGE = 50
+"""Rows read at once where each has a document or the output of a tool: megabytes, maybe."""
 
 
 class Record:
@@ -282,7 +284,8 @@ class Record:
     def newest_certificates(self) -> Iterator[Certificate]:
         """The newest certificate of each host and profile, in the order of issue."""
         query = proofs.newest_certificates()
-        return map(proofs.certificate_from, paged(self._database, query, certificate.c.seq))
+        rows = paged(self._database, query, certificate.c.seq, at_once=_LARGE)
+        return map(proofs.certificate_from, rows)
 
     def revoked(self, ids: Iterable[str]) -> dict[str, str]:
         """Why they were revoked, by id, of those certificates that were."""
@@ -310,15 +313,31 @@ class Record:
             return proofs.find_certificate(connection, certificate_id)
 
     def measurements(
-        self, name: str | None = None, test: str | None = None, wanted_run: str | None = None
+        self,
+        name: str | None = None,
+        test: str | None = None,
+        wanted_run: str | None = None,
+        *,
+        peer: str | None = None,
+        newest_first: bool = False,
     ) -> Iterator[Measurement]:
-        """Measurements of a host, of a test, of a run, or all, in the order of recording."""
+        """Measurements of a host, a test, a run, a peer, or all, in the order of recording.
+
+        They are read as they are asked for: who needs the newest one only takes it and stops.
+        """
         run_seq = None
         if wanted_run is not None:
             with self._database.read() as connection:
                 run_seq = queries.find_run(connection, wanted_run).seq
-        query = proofs.measurements_query(name, test, run_seq)
-        return map(proofs.measurement_from, paged(self._database, query, measurement.c.id))
+        query = proofs.measurements_query(name, test, run_seq, peer)
+        rows = paged(
+            self._database,
+            query,
+            measurement.c.id,
+            at_once=_LARGE,
+            newest_first=newest_first,
+        )
+        return map(proofs.measurement_from, rows)
 
     # -- inside a transaction -------------------------------------------------------------------
 

@@ -222,17 +222,27 @@ def _differences(
             yield Difference(name, old.get(key), new.get(key))
 
 
-def paged(database: Database, query: AnySelect, key: Any) -> Iterator[AnyRow]:
+def paged(
+    database: Database,
+    query: AnySelect,
+    key: Any,
+    *,
+    at_once: int = _ROWS,
+    newest_first: bool = False,
+) -> Iterator[AnyRow]:
     """The rows of a query in the order of ``key`` (a number that it selects), page by page."""
-    last = 0
+    page = query.order_by(key.desc() if newest_first else key).limit(at_once)
+    rows: Sequence[AnyRow] = ()
     while True:
-        page = query.where(key > last).order_by(key).limit(_ROWS)
+        after = page
+        if rows:
+            last = getattr(rows[-1], key.key)
+            after = page.where(key < last if newest_first else key > last)
         with database.read() as connection:
-            rows = connection.execute(page).all()
+            rows = connection.execute(after).all()
         yield from rows
-        if len(rows) < _ROWS:
+        if len(rows) < at_once:
             return
-        last = getattr(rows[-1], key.key)
 
 
 def judged_from(row: AnyRow, run_id: str, name: str, verdicts: tuple[Verdict, ...]) -> Judged:

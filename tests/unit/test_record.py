@@ -523,6 +523,26 @@ class TestProofs:
         assert (one.conditions, one.raw, one.run) == ({"kernel": "6.1"}, b"\x00raw", log.id)
         assert [one.value for one in record.measurements(test="ib_write_bw")] == [48.5, None]
 
+    @pytest.mark.parametrize("page", [1, 2, 5, 50])
+    def test_measurements_with_a_peer_and_from_the_end(self, record, monkeypatch, page):
+        monkeypatch.setattr("hfprov.record.store._LARGE", page)
+        with record.start_run("measure", [], baselines("n1")) as log:
+            for number in range(5):
+                peer = "n2" if number % 2 else "n3"
+                log.measured(Measurement("n1", "tcp", float(number), "Gbit/s", peer=peer))
+            log.finish(0)
+        assert [one.value for one in record.measurements("n1")] == [0, 1, 2, 3, 4]
+        assert [one.value for one in record.measurements("n1", newest_first=True)] == [
+            4,
+            3,
+            2,
+            1,
+            0,
+        ]
+        assert [one.value for one in record.measurements("n1", "tcp", peer="n2")] == [1, 3]
+        back = record.measurements("n1", "tcp", peer="n3", newest_first=True)
+        assert [one.value for one in back] == [4, 2, 0]
+
     def test_a_time_without_a_zone_is_refused(self):
         with pytest.raises(ValueError, match="no time zone"):
             model.stamp(datetime(2026, 1, 1))  # noqa: DTZ001 - what the test is about

@@ -130,7 +130,7 @@ def test_a_group_ends_with_the_certificate_of_a_member_whatever_that_holds_since
 
 
 def test_certificates_are_in_the_index_however_many_were_issued_since(certified, monkeypatch):
-    monkeypatch.setattr("hfprov.record.views._ROWS", 2)
+    monkeypatch.setattr("hfprov.record.store._LARGE", 2)
     for _ in range(3):
         certified.certify(monkeypatch, profile_name="nightly")
     found = gate.load_index(index_of(certified), certified.home / "allowed_signers")

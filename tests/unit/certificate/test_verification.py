@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from hfprov.baseline import Baseline
-from hfprov.catalogue.profiles import Diagnosis, Profile
+from hfprov.catalogue.profiles import Diagnosis, Gate, Profile, Required
 from hfprov.certificate import issue, signing
+from hfprov.certificate.blocking import newest
 from hfprov.certificate.issue import diagnosed
 from hfprov.certificate.verification import Shown, verify_file
 from hfprov.errors import UsageError
@@ -188,6 +189,27 @@ def test_a_crash_before_the_index_is_written_leaves_nodes_refused(bench, monkeyp
         bench.certify(monkeypatch)
     assert bench.record.certificates("n1")
     assert not (bench.home / "index.json").exists()
+
+
+def test_of_each_kind_of_measurement_the_newest_is_looked_at(bench):
+    def measured(value, test="tcp", **parameters):
+        return Measurement("n1", test, value, "GB/s", parameters=parameters)
+
+    with bench.record.start_run("measure", ["hfprov"], {"n1": Baseline("n1", ())}) as log:
+        for one in (measured(1.0, size=8), measured(2.0), measured(3.0, size=8), measured(4.0)):
+            log.measured(one)
+        log.measured(measured(5.0, "other"))
+        log.finish(0)
+    gate = Gate(sku="*", at_least=1, source="a page", checked_on=date(2026, 11, 29))
+    wanted = tuple(
+        Required(test="tcp", unit="GB/s", max_age_hours=1, gates=(gate,), parameters=parameters)
+        for parameters in ({"size": 8}, {}, {"size": 9})
+    )
+    profile = Profile(title="t", require=("node.*",), validity_hours=2, measurements=wanted)
+    found = issue.wanted_measurements(bench.record, "n1", profile)
+    assert [one.value for one in found] == [3.0, 4.0]
+    picked = [newest(found, one) for one in wanted]
+    assert [one and one.value for one in picked] == [3.0, 4.0, None]
 
 
 def test_a_crash_between_measurement_and_judgement_certifies_nothing(bench):
