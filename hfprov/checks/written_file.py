@@ -12,7 +12,7 @@ from hfprov.verdict import Finding, compared, failed, passed
 
 MODE = 0o644
 _SHOWN = 3
-_UNSEEN = re.compile(r"[\ufeff\r\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_UNSEEN = re.compile(r"[\ufeff\u2028\u2029\r\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """Characters that no role writes and that editors do not show; programs read them differently."""
 
 

@@ -60,6 +60,8 @@ PLACES = (
     "/etc/profile",
     "/etc/profile.d/*",
     "/etc/zsh",
+    "/etc/zshenv",
+    "/etc/fish",
     "/etc/bash.bashrc",
     "/etc/bashrc",
     "/etc/csh.login",
@@ -68,6 +70,10 @@ PLACES = (
     "/etc/sysconfig",
     "/etc/ssh/sshd_config",
     "/etc/ssh/sshd_config.d",
+    "/etc/containers",
+    "/etc/enroot",
+    "/etc/openmpi",
+    "/etc/slurm",
     "/etc/systemd",
     "/run/systemd/system",
     "/usr/local/lib/systemd",
@@ -77,11 +83,18 @@ PLACES = (
 
 Within a tree grep follows no link; with a star each file is named to it, links too.
 """
-_IN_HOMES = (".nccl.conf", ".rccl.conf", "ucx.conf")
+_IN_HOMES = (
+    ".nccl.conf",
+    ".rccl.conf",
+    "ucx.conf",
+    ".bashrc",
+    ".bash_profile",
+    ".profile",
+)
 _PATTERN = "(NCCL|RCCL|UCX)_[A-Z0-9_]+"
 # Patterns of home directories must be expanded on the node; hence a shell. One grep for all places:
 # to start it takes longer than to read most of them. It ends with 1 when it finds nothing, and with
-# 2 when it could not look.
+# 2 when it could not look. A file with NUL bytes, as a crash leaves them, is still read by others.
 _SCRIPT = """\
 IFS=
 for pattern; do
@@ -91,7 +104,7 @@ for pattern; do
   done
 done
 [ $# != 0 ] || exit 0
-grep -rHnIsZE -D skip -e "$0" -- "$@" || [ $? -eq 1 ] || exit 2
+grep -rHnasZE -D skip -e "$0" -- "$@" || [ $? -eq 1 ] || exit 2
 exit 0"""
 
 
@@ -124,9 +137,9 @@ _NOT_READ = re.compile(r"(~|\.(bak|old|orig|rej|sw[a-p]|save|dpkg-[a-z]+|rpm(sav
 _NAME = r"(?:NCCL|RCCL|UCX)_[A-Z0-9_]+"
 _VALUE = r"""(?:"([^"]*)"|'([^']*)'|([^\s;"'&|)}]*))"""
 _FORMS = (
-    re.compile(rf"(?<![\w$])({_NAME})={_VALUE}"),
-    # Tcl and csh: setenv NAME value; Lua: setenv("NAME", "value").
-    re.compile(rf"""\b(?:setenv|pushenv)[\s(]+["']?({_NAME})["']?[\s,]+{_VALUE}"""),
+    re.compile(rf"(?<![\w$])({_NAME})\+?={_VALUE}"),
+    # Tcl and csh: setenv NAME value; Lua: setenv("NAME", "value"); fish: set -gx NAME value.
+    re.compile(rf"""\b(?:setenv|pushenv|set\s+-\w*x\w*)[\s(]+["']?({_NAME})["']?[\s,]+{_VALUE}"""),
     # pam_env.conf(5): NAME DEFAULT=value OVERRIDE=value.
     re.compile(rf"^({_NAME})\s+(?:.*\s)?(?:DEFAULT|OVERRIDE)={_VALUE}"),
     # Shell: ${{NAME:=value}} sets it, too.
@@ -158,7 +171,8 @@ def parse_lines(text: str) -> tuple[Set, ...]:
             raise NotUnderstoodError(f"'{excerpt(raw)}' is not a line of grep.")
         if _NOT_READ.search(path):
             continue
-        for name, value in assignments(clean(line)):
+        # What is behind a NUL is of a program, or of nothing.
+        for name, value in assignments(clean(line.partition("\0")[0])):
             found.append(Set(name, excerpt(value), excerpt(path, 200), int(number)))
     return tuple(found)
 

@@ -134,7 +134,7 @@ class PamLine:
 
 
 def parse_pam(text: str, path: str) -> tuple[tuple[PamLine, ...], tuple[str, ...]]:
-    """Lines of a limits.conf(5) in order, and the lines that pam_limits would pass over."""
+    """Lines of a limits.conf(5) in order, and what pam_limits would pass over."""
     lines, strange = [], []
     for number, raw in enumerate(clean(text).splitlines(), start=1):
         words = raw.split("#", 1)[0].split()
@@ -143,10 +143,12 @@ def parse_pam(text: str, path: str) -> tuple[tuple[PamLine, ...], tuple[str, ...
         if len(words) == 2 and words[1] == "-":
             # No limits at all for this domain.
             words += ["", "unlimited"]
-        if len(words) != 4 or words[1].lower() not in ("soft", "hard", "-"):
+        if len(words) < 4 or words[1].lower() not in ("soft", "hard", "-"):
             strange.append(raw.strip())
             continue
-        domain, kind, item, value = words
+        domain, kind, item, value = words[:4]
+        if len(words) > 4:  # pam_limits obeys the first four
+            strange.append(" ".join(words[4:]))
         lines.append(PamLine(path, number, domain, kind.lower(), item.lower(), value))
     return tuple(lines), tuple(strange)
 

@@ -62,7 +62,7 @@ def parse_keywords(text: str, path: str) -> tuple[Keyword, ...]:
     """Lines of one file in order. A Match block ends with the file, or with the next one."""
     found, match = [], ""
     for line_number, raw in enumerate(clean(text).splitlines(), start=1):
-        words = re.match(r"\s*([A-Za-z0-9]+)(?:\s*=\s*|\s+)(.*)", raw)
+        words = re.match(r'\s*"?([A-Za-z0-9]+)"?(?:\s*=\s*|\s+)(.*)', raw)
         if raw.lstrip().startswith("#") or words is None:
             continue
         name, value = words[1].lower(), " ".join(words[2].replace('"', "").split())

@@ -21,7 +21,8 @@ _ESCAPES = re.compile(
     r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC: titles, hyperlinks
     r"|\x1b[@-Z\\-_]"  # other two-byte escapes
 )
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u2028\u2029]")
+"""Also what ends a line for Python and for nothing that reads a node's files."""
 MAX_TEXT = 32 * 1024 * 1024
 """No tool that we read says more than this (characters); more is refused, not parsed."""
 

@@ -75,9 +75,9 @@ def pam_claims(line, wanted):
     if len(words) == 2 and words[1] == "-":
         # No limits at all for this domain.
         words += ["", "unlimited"]
-    if len(words) != 4 or words[1].lower() not in ("soft", "hard", "-"):
+    if len(words) < 4 or words[1].lower() not in ("soft", "hard", "-"):
         return {}
-    domain, kind, item, text = words
+    domain, kind, item, text = words[:4]  # pam_limits passes over more words
     sides = ("soft", "hard") if kind == "-" else (kind.lower(),)
     claims = {}
     for name in wanted:

@@ -125,6 +125,10 @@ def test_stray_is_judged_by_its_category(node, path, line, outcome):
         ('  NCCL_ALGO="a b" # NCCL_PROTO=x', [("NCCL_ALGO", "a b")]),
         ("declare -x NCCL_ALGO='Tree'", [("NCCL_ALGO", "Tree")]),
         ("setenv NCCL_ALGO Ring", [("NCCL_ALGO", "Ring")]),
+        ("export NCCL_ALGO+=Ring", [("NCCL_ALGO", "Ring")]),
+        ("set -gx NCCL_ALGO Ring", [("NCCL_ALGO", "Ring")]),
+        ('env = ["NCCL_ALGO=Ring"]', [("NCCL_ALGO", "Ring")]),
+        ("echo export NCCL_ALGO=Ring", [("NCCL_ALGO", "Ring")]),
         ("NCCL_ALGO DEFAULT=Ring", [("NCCL_ALGO", "Ring")]),
         ("NCCL_ALGO\tDEFAULT=Tree OVERRIDE=Ring", [("NCCL_ALGO", "Ring")]),
         ('setenv("NCCL_ALGO", "Ring")', [("NCCL_ALGO", "Ring")]),
@@ -284,6 +288,7 @@ def test_script_looks_where_it_is_told(tmp_path):
     (tmp_path / "tree/deep").mkdir(parents=True)
     (tmp_path / "tree/deep/1.0").write_text("setenv UCX_TLS rc\n")
     (tmp_path / "tree/binary").write_bytes(b"\0\1NCCL_ALGO=1\n")
+    (tmp_path / "tree/after_a_crash").write_bytes(b"NCCL_SHM_DISABLE=1\n\0\0\0")
     baseline = Baseline(
         "node",
         ("comm_library",),
@@ -302,6 +307,7 @@ def test_script_looks_where_it_is_told(tmp_path):
         ("NCCL_ALGO", "Ring", 2),
         ("NCCL_PROTO", "LL", 1),
         ("UCX_TLS", "rc", 1),
+        ("NCCL_SHM_DISABLE", "1", 1),
     }
 
 

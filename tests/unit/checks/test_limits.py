@@ -307,6 +307,11 @@ def test_lines_that_pam_passes_over_are_told_apart():
     assert strange == ("nonsense", "* middle x 1")
 
 
+def test_words_behind_the_fourth_do_not_keep_pam_from_obeying_a_line():
+    (line,), strange = parse_pam("* - nofile 1024 see ticket 12\n", "f")
+    assert (line.statement, strange) == ("* - nofile 1024", ("see ticket 12",))
+
+
 def test_service_that_ended_meanwhile_is_unknown(ifupdown):
     text = ifupdown.results[ifupdown.read(UNITS)][0]["text"]
     ifupdown.put(UNITS, text=re.sub("/proc/.*\n", "", text))

@@ -75,6 +75,7 @@ def later(etc, text):
         "* - nproc 10",
         "* - stack unlimited",
         "* - nofile many",
+        "* - nofile 999 see ticket 12",
     ],
 )
 def test_lines_of_logins_that_win_are_commented_out(limits, etc, line):

@@ -20,7 +20,9 @@ def judged(text, **change):
         PATH,
         result,
         wanted=["a 1"],
-        statements=lambda said: [line for line in said.strip("\ufeff\0\r\n").splitlines() if line],
+        statements=lambda said: [
+            line for line in said.strip("\ufeff\u2028\0\r\n").splitlines() if line
+        ],
     )
 
 
@@ -34,8 +36,9 @@ def test_plain_text_passes():
         ("a 1\r\n", "U+000D"),
         ("\ufeffa 1\n", "U+FEFF"),
         ("a 1\n\0\0\0", "U+0000"),
+        ("a 1\n\u2028", "U+2028"),
     ],
-    ids=["lines as on Windows", "byte order mark", "NUL"],
+    ids=["lines as on Windows", "byte order mark", "NUL", "line separator"],
 )
 def test_what_an_editor_does_not_show_is_told(text, shown):
     """Programs differ in what they make of it: systemd-sysctl, say, drops the line."""

@@ -221,6 +221,7 @@ def test_rules_of_single_addresses():
 
 def test_keywords_know_their_match_block():
     text = "Port 22\n#Port 23\nMatch User a\n  X11Forwarding yes\nMatch all\n UsePAM=yes\n"
+    text += '"Match" User b\n "UsePAM" no\n'
     found = [(one.statement, one.match) for one in parse_keywords(text, "f")]
     assert found == [
         ("port 22", ""),
@@ -228,6 +229,8 @@ def test_keywords_know_their_match_block():
         ("x11forwarding yes", "User a"),
         ("match all", ""),
         ("usepam yes", ""),
+        ("match User b", "User b"),
+        ("usepam no", "User b"),
     ]
 
 
