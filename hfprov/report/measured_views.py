@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hfprov.record.model import Measurement
 from hfprov.verdict import Outcome
@@ -77,7 +77,8 @@ def measured_views(found: Iterable[Measurement]) -> MeasuredViews:
     newest: dict[tuple[str, str, str, str], Measurement] = {}
     for one in found:
         if "outcome" in one.conditions:
-            newest[one.test, _rail(one), one.host, one.peer] = one
+            # Without what the tool printed: a fleet has gigabytes of it.
+            newest[one.test, _rail(one), one.host, one.peer] = replace(one, raw=b"")
     pairs: dict[tuple[str, str], list[Measurement]] = {}
     rows: list[Row] = []
     for (test, rail, _, peer), one in newest.items():
