@@ -1,10 +1,10 @@
-"""Judge whether drop-ins keep a unit from starting, or have it do something else."""
+"""Judge whether drop-ins, or a copy, keep a unit from starting or have it do something else."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hfprov.evidence.unit_overrides import DROP_INS, Settings, deciding
+from hfprov.evidence.unit_overrides import DROP_INS, Settings, deciding, replacing
 from hfprov.verdict import Finding, failed
 
 __all__ = ["DROP_INS", "judge_overrides"]
@@ -19,6 +19,13 @@ def judge_overrides(
     allowed, as for daemons whose options are usually set that way.
     """
     for unit in units:
+        path = replacing(found, unit)
+        if path and not conditions_only and not unit.startswith("hfprov-"):
+            reason = (
+                f"systemd takes this file instead of the '{unit}' that the package brings. "
+                "No role takes it away: a person has to."
+            )
+            yield failed(f"{unit} {path}", observed=path, expected="the package's", reason=reason)
         for one in deciding(found, unit):
             if conditions_only and one.section != "Unit":
                 continue

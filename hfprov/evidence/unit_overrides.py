@@ -1,7 +1,8 @@
-"""Drop-ins that decide whether, when or how a unit starts; systemd.unit(5).
+"""What decides whether, when or how a unit starts: drop-ins, and files in place of a package's.
 
 A unit that is enabled, loaded and runs now may still do nothing at the next boot: a drop-in with a
 condition, or with another command, is enough, and ``systemctl show`` tells of neither beforehand.
+So is a copy of the whole unit, as ``systemctl edit --full`` makes it; systemd.unit(5).
 """
 
 from __future__ import annotations
@@ -10,15 +11,22 @@ from collections.abc import Mapping
 
 from hfprov.baseline import Baseline
 from hfprov.evidence.systemd import PLACES, Setting, parse_settings
-from hfprov.reading import Observation, Source, complete_text, glob
+from hfprov.reading import Observation, Source, complete_text, glob, listing
 
 _READS = tuple(
     glob(f"{place}/system/{folder}/*.conf")
     for folder in ("*.service.d", "service.d", "*.timer.d", "timer.d")
     for place in PLACES
 )
+_FILES = tuple(
+    listing(f"{place}/system/*.{kind}") for kind in ("service", "timer") for place in PLACES[:-1]
+)
+_PACKAGES = ("/usr/lib/systemd/", "/lib/systemd/")
 Settings = Mapping[str, tuple[Setting, ...]]
-"""What each drop-in says, by its path; those of a higher place come first."""
+"""What each drop-in says, by its path; those of a higher place come first.
+
+Of a whole unit that is not in the packages' folder there is the path alone.
+"""
 _COMMANDS = ("ExecStart", "ExecStartPre", "ExecCondition")
 
 
@@ -31,11 +39,21 @@ def _parse(seen: Observation, _: Baseline) -> Settings:
             # A link to /dev/null hides a file of that name; it is not a regular file.
             text = complete_text(read, result) if result.type == "file" else ""
             found[result.name] = parse_settings(text, result.name)[0]
+    for read in _FILES:
+        for one in seen.each(read):
+            # An alias is a link into the packages' folder, and a mask is one to a device.
+            if one.ok and one.type == "file" and not (one.link or "").startswith(_PACKAGES):
+                found[one.name] = ()
     return found
 
 
-DROP_INS: Source[Settings] = Source("drop-ins of units", lambda _: _READS, _parse)
-"""Of all services and timers, wherever they are."""
+DROP_INS: Source[Settings] = Source("drop-ins of units", lambda _: (*_READS, *_FILES), _parse)
+"""Of all services and timers, wherever they are; and whole units in place of packages'."""
+
+
+def replacing(found: Settings, unit: str) -> str:
+    """Path of the file that systemd takes instead of a package's; "" where there is none."""
+    return next((path for path in found if path.endswith(f"/system/{unit}")), "")
 
 
 def deciding(found: Settings, unit: str) -> tuple[Setting, ...]:

@@ -71,3 +71,31 @@ def test_link_to_nowhere_hides(networkd):
     path = f"{SYSTEM}/chrony.service.d/a.conf"
     networkd.add(f"glob {SYSTEM}/*.service.d/*.conf", path, "", type="other", link="/dev/null")
     assert networkd.bad("time.daemon") == {}
+
+
+@pytest.mark.parametrize(
+    ("unit", "check_id"),
+    [("chrony.service", "time.daemon"), ("systemd-networkd.service", "mtu.rivals")],
+)
+def test_copy_of_a_whole_unit_is_not_the_package_s(networkd, unit, check_id):
+    networkd.add(f"list {SYSTEM}/*.service", f"{SYSTEM}/{unit}", "")
+    assert networkd.bad(check_id) == {f"{unit} {SYSTEM}/{unit}": FAIL}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"link": "/usr/lib/systemd/system/chrony.service"},
+        {"type": "other", "link": "/dev/null"},
+    ],
+    ids=["alias", "mask"],
+)
+def test_alias_and_mask_are_no_copies(networkd, change):
+    networkd.add(f"list {SYSTEM}/*.service", f"{SYSTEM}/chrony.service", "", **change)
+    assert networkd.bad("time.daemon") == {}
+
+
+def test_unit_linked_from_elsewhere_is_not_the_package_s(networkd):
+    path = f"{SYSTEM}/chrony.service"
+    networkd.add(f"list {SYSTEM}/*.service", path, "", link="/srv/chrony.service")
+    assert networkd.bad("time.daemon") == {f"chrony.service {path}": FAIL}
