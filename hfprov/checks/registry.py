@@ -101,6 +101,7 @@ def check(
 # The one list. A module that is not named here does not take part.
 MODULES = (
     "node",
+    "boot",
     "kernel",
     "kernel_boot",
     "kernel_rivals",

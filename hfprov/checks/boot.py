@@ -1,0 +1,91 @@
+"""What is declared comes back after a reboot: nothing beside the roles takes it away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+
+from hfprov.baseline import Baseline
+from hfprov.checks import hardening_kernel, performance_settings
+from hfprov.checks.registry import Facts, check
+from hfprov.evidence.boot import BOOT_SETTINGS, LOGIN_UNITS, TARGET, BootSetting
+from hfprov.evidence.cpu_power import AMD_ACCELERATOR
+from hfprov.evidence.systemd import property_of
+from hfprov.evidence.text import excerpt
+from hfprov.verdict import Finding, Impact, compared, failed, passed
+
+TARGETS = ("multi-user.target", "graphical.target")
+_UDEV = "/etc/udev/"
+LEAVE = "leave"
+
+
+@check("boot.target", reads=[TARGET], impact=Impact.MANUAL)
+def target(facts: Facts, _: Baseline) -> Iterator[Finding]:
+    """The next boot ends where services run, not in rescue mode."""
+    observed, expected = facts.get(TARGET), " or ".join(TARGETS)
+    if observed in TARGETS:
+        yield passed(observed=observed, expected=expected)
+    else:
+        reason = "The next boot does not start the services: neither the roles' units nor sshd."
+        yield failed("", observed=observed, expected=expected, reason=reason)
+
+
+@check("boot.login", reads=[LOGIN_UNITS], impact=Impact.MANUAL)
+def login(facts: Facts, _: Baseline) -> Iterator[Finding]:
+    """The daemon of SSH starts at the next boot, by itself or by its socket."""
+    states = {
+        name: property_of(one, "UnitFileState") for name, one in facts.get(LOGIN_UNITS).items()
+    }
+    starts = any(state in ("enabled", "generated") for state in states.values())
+    yield compared(
+        "sshd",
+        observed="started at boot" if starts else "not started at boot",
+        expected="started at boot",
+        reason="Nobody can log in after a reboot, and nothing can be judged or repaired.",
+    )
+
+
+def _declared(facts: Facts, baseline: Baseline) -> Mapping[str, str]:
+    """What the roles of this host declare, by name; ``*`` stands for every interface."""
+    found: dict[str, str] = {}
+    if "hardening" in baseline.roles:
+        found |= hardening_kernel.wanted_settings(baseline)
+    if "performance" in baseline.roles:
+        amd = facts.get(AMD_ACCELERATOR)
+        found |= performance_settings.wanted_settings(baseline, amd=amd)
+        found["governor"] = str(baseline["performance_governor"])
+        found["hugepages"] = str(baseline["performance_transparent_hugepages"])
+    if "jumbo_mtu" in baseline.roles:
+        found["mtu"] = str(baseline["jumbo_mtu_bytes"])
+    return {name: value for name, value in found.items() if value != LEAVE}
+
+
+def _may_be_data(one: BootSetting, baseline: Baseline) -> bool:
+    """Whether a line on an MTU may be for a data interface: it names one, or only a variable."""
+    named = re.search(r"\b(?:dev|set(?!\s+(?:dev|mtu)\b)|ifconfig)\s+([\w.$%{}-]+)", one.line)
+    names = [str(name) for name in baseline["jumbo_mtu_interfaces"]]
+    return named is None or named[1].startswith(("$", "%")) or named[1] in names
+
+
+@check("boot.scripts", reads=[BOOT_SETTINGS, AMD_ACCELERATOR], impact=Impact.MANUAL)
+def scripts(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """No script, timer or rule of the site sets at boot what a role sets, to another value."""
+    wanted, problems = _declared(facts, baseline), 0
+    for one in facts.get(BOOT_SETTINGS):
+        values = [value for name, value in wanted.items() if fnmatchcase(one.name, name)]
+        if one.name == "mtu" and (
+            # Rules of udev are judged by 'mtu.udev'.
+            one.where.startswith(_UDEV) or (values and not _may_be_data(one, baseline))
+        ):
+            continue
+        if values and one.value not in values:
+            problems += 1
+            reason = "It sets this at boot or later, beside the role: the later of both wins."
+            expected = f"{one.name} {values[0]}"
+            observed = excerpt(one.line, 120)
+            yield failed(
+                f"{one.where} {one.name}", observed=observed, expected=expected, reason=reason
+            )
+    if not problems:
+        yield passed(observed="none", expected="no script that sets something else")

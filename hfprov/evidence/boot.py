@@ -1,0 +1,130 @@
+"""What happens at the next boot beside the roles: the target, sshd, and scripts that set things.
+
+A role's unit sets what is declared once; a line in ``/etc/rc.local``, a crontab's ``@reboot``,
+tmpfiles.d(5) or a script of the network may set something else after it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from hfprov.baseline import Baseline
+from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence.sysctl_files import dotted
+from hfprov.evidence.systemd import Properties
+from hfprov.evidence.systemd_units import shown_units, units
+from hfprov.evidence.text import clean, excerpt
+from hfprov.reading import Observation, Source, command, file
+
+_TARGETS = tuple(file(f"/{place}/systemd/system/default.target") for place in ("etc", "usr/lib"))
+
+
+def _parse_target(seen: Observation, _: Baseline) -> str:
+    for read in _TARGETS:
+        result = seen.one(read)
+        if result.link or result.status != "absent":
+            return excerpt((result.link or result.name).rpartition("/")[2])
+    raise NoEvidenceError("The node has no 'default.target'.")
+
+
+TARGET: Source[str] = Source("target of the next boot", lambda _: _TARGETS, _parse_target)
+"""Name of the target that ``default.target`` leads to."""
+
+_LOGIN = units(
+    "ssh.service", "sshd.service", "ssh.socket", "sshd.socket", properties=("UnitFileState",)
+)
+LOGIN_UNITS: Source[Mapping[str, Properties]] = Source(
+    "units of sshd", lambda _: (_LOGIN,), lambda seen, _: shown_units(seen, _LOGIN)[1]
+)
+
+_PLACES = (
+    *("/etc/rc.local", "/etc/rc.d/rc.local", "/etc/sysfs.conf", "/etc/sysfs.d"),
+    *("/etc/crontab", "/etc/cron.d", "/etc/cron.hourly", "/etc/cron.daily", "/var/spool/cron"),
+    *("/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d"),
+    *("/etc/udev/rules.d", "/etc/systemd/system", "/usr/local/lib/systemd/system"),
+    *("/etc/network/if-pre-up.d", "/etc/network/if-up.d", "/etc/networkd-dispatcher"),
+    "/etc/NetworkManager/dispatcher.d",
+)
+_PATTERN = r"sysctl|/proc/sys/|\bmtu\b|scaling_governor|cpupower|transparent_hugepage/enabled"
+# Ends with 1 when it finds nothing, and with 2 also when one of the places is not there.
+_SCRIPT = """\
+pattern=$1
+shift
+for place; do
+  shift
+  [ ! -e "$place" ] || set -- "$@" "$place"
+done
+[ $# != 0 ] || exit 0
+grep -rHnasZE -D skip -e "$pattern" -- "$@" || [ $? -eq 1 ]"""
+_READ = command("sh", "-c", _SCRIPT, "sh", _PATTERN, *_PLACES)
+
+
+@dataclass(frozen=True, slots=True)
+class BootSetting:
+    """One value that a line sets."""
+
+    name: str
+    """Of a kernel setting, with dots; or ``mtu``, ``governor``, ``hugepages``."""
+    value: str
+    where: str
+    line: str
+
+
+_SYSCTL = re.compile(r"([\"']?)\b([a-z]\w*(?:[./][\w*-]+)+)\s*=\s*([\"']?)([^\"';&|#]+)\3\1")
+_ECHO = re.compile(
+    r"echo\s+(?:-n\s+)?[\"']?([^\"'>|;]+?)[\"']?\s*(?:>|\|\s*(?:sudo\s+)?tee\s)\s*/proc/sys/([\w./-]+)"
+)
+_TMPFILE = re.compile(r"[wf]\S*\s+/proc/sys/(\S+)\s+\S+\s+\S+\s+\S+\s+\S+\s+(.+)")
+_MTU = re.compile(r"\bmtu\s+([0-9]{2,6})\b")
+_GOVERNOR = re.compile(
+    r"(?:scaling_governor|cpupower\s).*?\b"
+    r"(performance|powersave|ondemand|conservative|schedutil|userspace)\b"
+    r"|echo\s+[\"']?([a-z]+)[\"']?\s*(?:>|\|).*scaling_governor"
+)
+_HUGE_PAGES = re.compile(
+    r"transparent_hugepage/enabled\W.*?\b(always|madvise|never)\b"
+    r"|echo\s+[\"']?(always|madvise|never)[\"']?\s*(?:>|\|).*transparent_hugepage/enabled"
+)
+
+
+def settings(line: str) -> Iterator[tuple[str, str]]:
+    """Names and values that one line sets, in any of the languages of these files.
+
+    >>> list(settings("@reboot root sysctl -w vm.swappiness=60"))
+    [('vm.swappiness', '60')]
+    """
+    text = line.strip()
+    if text.startswith(("#", ";")):
+        return
+    if "sysctl" in text:
+        for found in _SYSCTL.finditer(text):
+            value = found[4] if found[1] or found[3] else found[4].split()[0]
+            yield dotted(found[2]), " ".join(value.split())
+    for echo in _ECHO.finditer(text):
+        yield echo[2].replace("/", "."), " ".join(echo[1].split())
+    if entry := _TMPFILE.match(text):
+        yield entry[1].replace("/", "."), " ".join(entry[2].split())
+    for name, form in (("mtu", _MTU), ("governor", _GOVERNOR), ("hugepages", _HUGE_PAGES)):
+        for found in form.finditer(text):
+            yield name, next(group for group in found.groups() if group)
+
+
+def parse_lines(text: str) -> Iterator[BootSetting]:
+    """What lines of ``grep -HnZ`` set: path, NUL, number, colon, text. NotUnderstoodError."""
+    for raw in text.split("\n"):
+        path, nul, rest = raw.partition("\0")
+        number, colon, line = rest.partition(":")
+        if raw and not (nul and colon and re.fullmatch(r"[0-9]{1,9}", number)):
+            raise NotUnderstoodError(f"'{excerpt(raw)}' is not a line of grep.")
+        said = clean(line.partition("\0")[0])
+        for name, value in settings(said) if raw else ():
+            yield BootSetting(name, excerpt(value), f"{excerpt(path, 200)}:{number}", said)
+
+
+BOOT_SETTINGS: Source[tuple[BootSetting, ...]] = Source(
+    "scripts of the next boot",
+    lambda _: (_READ,),
+    lambda seen, _: tuple(parse_lines(seen.text(_READ))),
+)

@@ -1,0 +1,180 @@
+"""What comes after a reboot: a boot that starts nothing, and scripts that set something else."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from hfprov.baseline import Baseline, Value
+from hfprov.checks.boot import TARGETS
+from hfprov.checks.registry import Facts
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence import boot
+from hfprov.evidence.boot import parse_lines, settings
+from hfprov.evidence.cpu_power import AMD_ACCELERATOR
+from hfprov.judge import find_check, findings_of
+from hfprov.reading import Observation
+from hfprov.verdict import Outcome
+
+PASS, FAIL, UNKNOWN = Outcome.PASS, Outcome.FAIL, Outcome.UNKNOWN
+VALUES = {
+    "performance_governor": "performance",
+    "performance_transparent_hugepages": "madvise",
+    "performance_numa_balancing": "auto",
+    "performance_swappiness": "leave",
+    "performance_hugepages": 0,
+    "performance_max_map_count": 1048576,
+    "performance_zone_reclaim_mode": 0,
+    "performance_socket_buffer_bytes": 67108864,
+    "performance_tcp_buffer_bytes": 67108864,
+    "performance_netdev_max_backlog": 16384,
+    "performance_tcp_timestamps": 1,
+    "performance_extra_sysctls": {},
+    "jumbo_mtu_interfaces": ["eth1"],
+    "jumbo_mtu_bytes": 9000,
+}
+BASELINE = Baseline(
+    "n1", ("performance", "jumbo_mtu"), {name: Value(one, "") for name, one in VALUES.items()}
+)
+GREP = boot.BOOT_SETTINGS.reads(BASELINE)[0]
+ETC, LIB = (read.id for read in boot.TARGET.reads(BASELINE))
+UNITS = boot.LOGIN_UNITS.reads(BASELINE)[0]
+FORM = "Id={0}\nNames={0}\nLoadState=loaded\nUnitFileState={1}\n"
+ABSENT = [{"name": "", "status": "absent"}]
+
+
+def judged(check_id, **results):
+    seen = Observation.from_json({"results": results})
+    found = findings_of(find_check(check_id), Facts(seen, BASELINE), BASELINE)
+    return {one.subject: one.outcome for one in found}
+
+
+def scripts(text, **answer):
+    amd = {read.id: [] for read in AMD_ACCELERATOR.reads(BASELINE)}
+    told = {"name": "", "status": "ok", "code": 0, "text": text} | answer
+    return judged("boot.scripts", **{GREP.id: [told]}, **amd)
+
+
+def linked(to):
+    return [{"name": "/default.target", "status": "ok", "link": f"/usr/lib/systemd/system/{to}"}]
+
+
+@pytest.mark.parametrize(
+    ("etc", "lib", "outcome"),
+    [
+        *((ABSENT, linked(one), PASS) for one in TARGETS),
+        (linked("rescue.target"), linked("graphical.target"), FAIL),
+        (linked("multi-user.target"), linked("graphical.target"), PASS),
+        ([{"name": "/d", "status": "ok"}], linked("graphical.target"), FAIL),
+        ([{"name": "/d", "status": "absent", "link": "/gone.target"}], ABSENT, FAIL),
+        (ABSENT, ABSENT, UNKNOWN),
+        ([], [], UNKNOWN),
+    ],
+)
+def test_target_of_the_next_boot(etc, lib, outcome):
+    assert judged("boot.target", **{ETC: etc, LIB: lib}) == {"": outcome}
+
+
+@pytest.mark.parametrize(
+    ("service", "socket", "outcome"),
+    [
+        ("enabled", "disabled", PASS),
+        ("disabled", "enabled", PASS),
+        ("disabled", "disabled", FAIL),
+        ("enabled-runtime", "disabled", FAIL),
+        ("masked", "", FAIL),
+    ],
+)
+def test_login_after_a_reboot(service, socket, outcome):
+    blocks = [FORM.format(name, "disabled") for name in ("sshd.service", "sshd.socket")]
+    blocks += [FORM.format("ssh.service", service), FORM.format("ssh.socket", socket)]
+    told = [{"name": "", "status": "ok", "code": 0, "text": "\n".join(blocks)}]
+    assert judged("boot.login", **{UNITS.id: told}) == {"sshd": outcome}
+
+
+def test_login_is_unknown_where_systemd_does_not_say():
+    assert judged("boot.login", **{UNITS.id: [{"name": "", "status": "timeout"}]}) == {"": UNKNOWN}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("sysctl -w vm.swappiness=60", [("vm.swappiness", "60")]),
+        ("sysctl -qw 'net.ipv4.tcp_rmem=1 2  3'", [("net.ipv4.tcp_rmem", "1 2 3")]),
+        ('sysctl net/ipv4/tcp_rmem="1 2 3"', [("net.ipv4.tcp_rmem", "1 2 3")]),
+        ("w! /proc/sys/net/ipv4/x - - - - 0", [("net.ipv4.x", "0")]),
+        ("echo 0 > /proc/sys/net/ipv4/x", [("net.ipv4.x", "0")]),
+        ("echo 0 | sudo tee /proc/sys/net/ipv4/x", [("net.ipv4.x", "0")]),
+        ("ip link set dev eth1 mtu 1500", [("mtu", "1500")]),
+        ("echo never > /sys/kernel/mm/transparent_hugepage/enabled", [("hugepages", "never")]),
+        ("w /sys/kernel/mm/transparent_hugepage/enabled - - - - never", [("hugepages", "never")]),
+        ("kernel/mm/transparent_hugepage/enabled = always", [("hugepages", "always")]),
+        ('ATTR{cpufreq/scaling_governor}="powersave"', [("governor", "powersave")]),
+        ("echo ondemand > /sys/x/scaling_governor", [("governor", "ondemand")]),
+        ("cpupower frequency-set -g powersave", [("governor", "powersave")]),
+        ("# sysctl -w vm.swappiness=60", []),
+        ("sysctl --system", []),
+        ("cat /proc/sys/net/ipv4/x", []),
+        ("ip link set $IFACE mtu $MTU", []),
+    ],
+)
+def test_every_way_of_setting(line, expected):
+    assert list(settings(line)) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("sysctl -w net.ipv4.tcp_timestamps=0", "net.ipv4.tcp_timestamps"),
+        ("echo never > /sys/kernel/mm/transparent_hugepage/enabled", "hugepages"),
+        ("echo powersave > $cpu/cpufreq/scaling_governor", "governor"),
+        ("ip link set eth1 mtu 1500", "mtu"),
+        ("ip link set mtu 1500 dev eth1", "mtu"),
+        ("ip link set $IFACE mtu 1500", "mtu"),
+    ],
+)
+def test_script_that_sets_something_else_is_told(line, name):
+    assert scripts(f"/etc/rc.local\0007:{line}\n") == {f"/etc/rc.local:7 {name}": FAIL}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sysctl -w net.ipv4.tcp_timestamps=1",
+        "sysctl -w kernel.panic=10",
+        "ip link set eth1 mtu 9000",
+        "ip link set eth0 mtu 1500",
+        "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+        "sysctl -w vm.swappiness=60",  # left as it is
+    ],
+)
+def test_script_that_sets_what_is_declared_or_nobody_declares_is_not(line):
+    assert scripts(f"/etc/rc.local\0007:{line}\n") == {"": PASS}
+
+
+def test_rules_of_udev_on_mtus_are_another_check_s():
+    assert scripts("/etc/udev/rules.d/a.rules\0001:RUN+='ip link set eth1 mtu 1500'\n") == {
+        "": PASS
+    }
+
+
+@pytest.mark.parametrize("answer", [{"code": 1}, {"truncated": True}, {"status": "timeout"}])
+def test_scripts_that_could_not_be_looked_through_are_unknown(answer):
+    assert scripts("", **answer) == {"": UNKNOWN}
+
+
+@pytest.mark.parametrize("text", ["no nul:1:x\n", "/p\0x:mtu 1\n", "/p\0" + "9" * 99 + ":x\n"])
+def test_answers_that_are_not_understood(text):
+    with pytest.raises(NotUnderstoodError):
+        list(parse_lines(text))
+
+
+def test_script_looks_where_it_is_told(tmp_path):
+    (tmp_path / "cron d").mkdir()
+    (tmp_path / "cron d/a").write_bytes(b"@reboot root sysctl a.b=1\n\0\0")
+    (tmp_path / "b").write_text("nothing\n")
+    argv = [*GREP.request["argv"][:5], str(tmp_path / "cron d"), str(tmp_path / "b"), "/nowhere"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    assert [(one.name, one.value) for one in parse_lines(done.stdout)] == [("a.b", "1")]
+    assert done.returncode == 0
