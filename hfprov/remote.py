@@ -7,27 +7,39 @@ node chooses to print, and starts three threads per host to do so.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import functools
 import logging
 import shlex
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import fabric
 import paramiko
+from paramiko.config import SSH_PORT
+from paramiko.pkey import UnknownKeyType
 
-from hfprov.declare.connection import Connection, JumpHost
+from hfprov.declare.connection import (
+    GLOBAL_KNOWN_HOSTS,
+    USER_KNOWN_HOSTS,
+    Connection,
+    JumpHost,
+)
 from hfprov.errors import RemoteError
+from hfprov.known_hosts import HostKey, KnownHosts
 
 # What goes wrong is raised to us as well; else paramiko's threads print tracebacks of it.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 STDERR_LIMIT = 16 * 1024
 _CHUNK = 64 * 1024
+_ONCE = threading.Lock()
+"""What is read once for all hosts is not read by all threads that want it first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,21 +219,62 @@ def _private_key(path: str) -> paramiko.PKey:
 
 
 @functools.cache
-def _known_hosts(path: str) -> paramiko.HostKeys:
-    """Host keys of one known_hosts file, read once. A file that is not there holds no keys."""
-    keys = paramiko.HostKeys()
-    with contextlib.suppress(FileNotFoundError):
-        keys.load(str(Path(path).expanduser()))
-    return keys
+def _known_hosts(path: str) -> KnownHosts:
+    """One file of host keys, read once for all hosts."""
+    try:
+        return KnownHosts.load(path)
+    except OSError as error:
+        raise RemoteError(
+            f"The known_hosts file '{path}' cannot be read: {_plain_reason(error)}."
+        ) from error
+
+
+def _check_keys(node: fabric.Connection, files: Sequence[str]) -> None:
+    """Have a machine's host key checked: Fabric accepts unknown ones by default; we never do.
+
+    Of several keys of one kind the first counts. Raises RemoteError if all of them are revoked.
+    """
+    node.client.set_missing_host_key_policy(paramiko.RejectPolicy())
+    name = str(node.host if node.port == SSH_PORT else f"[{node.host}]:{node.port}")
+    with _ONCE:
+        known = [_known_hosts(path) for path in files]
+    keys = [key for file in known for key in file.keys_of(name)]
+    good = [key for key in keys if not any(key.blob in file.revoked for file in known)]
+    if keys and not good:
+        raise RemoteError(
+            f"The host key of '{name}' is revoked ({', '.join(files)}).",
+            hint="Give the machine a new host key, and put that into the known_hosts file.",
+        )
+    first: dict[str, HostKey] = {}
+    for key in good:
+        first.setdefault(key.kind, key)
+    for key in first.values():
+        # A line that cannot be read holds no key.
+        with contextlib.suppress(ValueError, paramiko.SSHException, UnknownKeyType):
+            usable = paramiko.PKey.from_type_string(key.kind, base64.b64decode(key.blob))
+            node.client.get_host_keys().add(name, usable.get_name(), usable)
+
+
+class _Node(fabric.Connection):  # type: ignore[misc]  # Fabric has no types
+    """Fabric's connection, with the attribute declared that it does not declare itself.
+
+    To set an undeclared one changes the configuration, which all hosts share: Fabric merges it anew
+    for every host, and the threads of other hosts find half of it.
+    """
+
+    inline_ssh_env: bool | None = None
 
 
 def _connection(
-    target: Connection | JumpHost, clock: Deadline, hops: list[fabric.Connection]
+    target: Connection | JumpHost,
+    clock: Deadline,
+    hops: list[fabric.Connection],
+    through: fabric.Connection | None = None,
 ) -> fabric.Connection:
     """A Fabric connection with our host key policy; ``hops`` collects what must be closed."""
-    gateway: fabric.Connection | str | None = target.proxy_command
+    gateway = through if target.proxy_command is None else target.proxy_command
     for jump in target.jump:
-        gateway = _connection(jump, clock, hops)
+        gateway = _connection(jump, clock, hops, gateway)
     timeout = min(target.connect_timeout, clock.left("connecting"))
     kwargs: dict[str, Any] = {
         "banner_timeout": timeout,
@@ -236,18 +289,33 @@ def _connection(
         kwargs["pkey"] = _private_key(target.key_files[0])
     elif target.key_files:
         kwargs["key_filename"] = [str(Path(path).expanduser()) for path in target.key_files]
-    made = fabric.Connection(
+    with _ONCE:
+        config = _fabric_config()
+    made = _Node(
         target.address,
         user=target.user,
         port=target.port,
-        config=_fabric_config(),
+        config=config,
         gateway=gateway,
         connect_timeout=timeout,
         connect_kwargs=kwargs,
     )
-    # Fabric accepts unknown host keys by default; we never do.
-    made.client.set_missing_host_key_policy(paramiko.RejectPolicy())
-    for path in target.known_hosts:
-        made.client.get_host_keys().update(_known_hosts(path))
-    hops.append(made)
+    _check_keys(made, target.known_hosts)
+    hops += [*_on_the_way(made, hops, kwargs), made]
     return made
+
+
+def _on_the_way(
+    node: fabric.Connection, hops: Collection[fabric.Connection], kwargs: Mapping[str, Any]
+) -> list[fabric.Connection]:
+    """Jump hosts of ssh_config, farthest first; Fabric made them, without checks and deadlines."""
+    found: list[fabric.Connection] = []
+    way = node.gateway
+    while isinstance(way, fabric.Connection) and not any(way is hop for hop in hops):
+        _check_keys(way, USER_KNOWN_HOSTS + GLOBAL_KNOWN_HOSTS)
+        waits = {name: value for name, value in kwargs.items() if name.endswith("_timeout")}
+        way.connect_kwargs = {**waits, **way.connect_kwargs}
+        way.connect_timeout = way.connect_timeout or node.connect_timeout
+        found.insert(0, way)
+        way = way.gateway
+    return found

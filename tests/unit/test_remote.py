@@ -1,0 +1,190 @@
+"""One command over SSH, on a server within this process: whose key is accepted, and from whom."""
+
+import contextlib
+import socket
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import fabric
+import paramiko
+import pytest
+
+from hfprov import remote
+from hfprov.declare.connection import Connection, JumpHost
+from hfprov.errors import RemoteError
+
+KEY, OTHER = paramiko.ECDSAKey.generate(), paramiko.ECDSAKey.generate()
+LINE, OTHER_LINE = (f"{key.get_name()} {key.get_base64()}" for key in (KEY, OTHER))
+
+
+class Shell(paramiko.ServerInterface):
+    """Lets everybody in, and answers each command with itself."""
+
+    def check_auth_password(self, *_):
+        return paramiko.AUTH_SUCCESSFUL
+
+    def check_channel_request(self, *_):
+        return paramiko.OPEN_SUCCEEDED
+
+    def check_channel_exec_request(self, channel, command):
+        def answer():
+            with contextlib.suppress(OSError, EOFError):
+                channel.recv(1)  # nothing: by then it has been told that its command runs
+                channel.sendall(command)
+                channel.send_exit_status(7)
+                channel.close()
+
+        threading.Thread(target=answer, daemon=True).start()
+        return True
+
+
+@pytest.fixture
+def port():
+    """The port of a server on 127.0.0.1 whose host key is KEY."""
+    transports = []
+
+    def serve(listening):
+        while True:
+            try:
+                client, _ = listening.accept()
+            except OSError:
+                return
+            transport = paramiko.Transport(client)
+            transport.add_server_key(KEY)
+            with contextlib.suppress(paramiko.SSHException, EOFError):
+                transport.start_server(event=threading.Event(), server=Shell())
+            transports.append(transport)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=serve, args=(listening,), daemon=True).start()
+        yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)
+    for transport in transports:
+        transport.close()
+
+
+@pytest.fixture(autouse=True)
+def _own_ssh_config(tmp_path, monkeypatch):
+    """Neither the ssh_config of whoever runs the tests, nor what another test has read."""
+    path = tmp_path / "ssh_config"
+    path.touch()
+
+    def read():
+        return fabric.Config(runtime_ssh_path=str(path))
+
+    monkeypatch.setattr(remote, "_fabric_config", remote.functools.cache(read))
+    remote._known_hosts.cache_clear()
+
+
+@pytest.fixture
+def node(tmp_path, port):
+    """Makes a connection whose known_hosts file has the given lines ('{}': the server's name)."""
+
+    def make(*lines, **settings):
+        path = tmp_path / "known_hosts"
+        text = "".join(f"{line}\n" for line in lines)
+        path.write_text(text.replace("{}", f"[127.0.0.1]:{port}"), encoding="utf-8")
+        settings.setdefault("known_hosts", (str(tmp_path / "none"), str(path)))
+        return Connection(
+            host="node1",
+            address="127.0.0.1",
+            port=port,
+            user="somebody",
+            password="secret",
+            identities_only=True,
+            key_files=(),
+            **settings,
+        )
+
+    return make
+
+
+def test_a_command_is_run_where_the_host_key_is_known(node):
+    said = remote.run(node(f"{{}} {LINE}"), ["echo", "a b"], deadline=20)
+    assert (said.stdout, said.code) == (b"echo 'a b'", 7)
+
+
+def test_a_hashed_name_is_known(node, tmp_path):
+    connection = node(f"{{}} {LINE}")
+    argv = ["ssh-keygen", "-H", "-f", tmp_path / "known_hosts"]
+    subprocess.run(argv, check=True, capture_output=True, timeout=20)
+    assert "127.0.0.1" not in (tmp_path / "known_hosts").read_text(encoding="ascii")
+    assert remote.run(connection, ["true"], deadline=20).code == 7
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ((), "is not known"),
+        ((f"127.0.0.1 {LINE}",), "is not known"),
+        ((f"* {LINE}",), "is not known"),
+        (("{} ecdsa-sha2-nistp256 AAAA", "{} no-such-kind AAAA", "{} ssh-rsa ?"), "is not known"),
+        ((f"{{}} {OTHER_LINE}",), "is not the one on record"),
+        ((f"{{}} {OTHER_LINE}", f"{{}} {LINE}"), "is not the one on record"),
+        ((f"{{}} {LINE}", f"@revoked * {LINE}"), "is revoked"),
+    ],
+)
+def test_without_its_host_key_no_host_is_talked_to(node, lines, said):
+    with pytest.raises(RemoteError, match=said):
+        remote.run(node(*lines), ["true"], deadline=20)
+
+
+def test_a_revoked_key_does_not_hide_the_new_one(node):
+    lines = f"{{}} {OTHER_LINE}", f"@revoked {{}} {OTHER_LINE}", f"{{}} {LINE}"
+    assert remote.run(node(*lines), ["true"], deadline=20).code == 7
+
+
+def test_known_hosts_that_cannot_be_read_are_named(node, tmp_path):
+    with pytest.raises(RemoteError, match=f"'{tmp_path}' cannot be read: Is a directory"):
+        remote.run(node(known_hosts=(str(tmp_path),)), ["true"], deadline=20)
+
+
+def test_many_hosts_share_one_configuration_and_none_changes_it(node, monkeypatch):
+    changed = []
+    remote._fabric_config()
+    monkeypatch.setattr(fabric.Config, "merge", lambda *_: changed.append("merged"))
+    connection = node(f"{{}} {LINE}")
+    with ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(remote._connection, connection, remote.Deadline(9), []) for _ in "1234"]
+        assert len({id(job.result().config) for job in jobs}) == 1
+    assert not changed
+
+
+def test_one_file_is_read_once_for_all_threads(node, monkeypatch):
+    read, load = [], remote.KnownHosts.load
+    monkeypatch.setattr(remote.KnownHosts, "load", lambda path: (read.append(path), load(path))[1])
+    connection = node(f"{{}} {LINE}")
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: remote.run(connection, ["true"], deadline=20), range(8)))
+    assert sorted(read) == sorted(connection.known_hosts)
+
+
+def policies(way):
+    while isinstance(way, fabric.Connection):
+        yield way.host, type(way.client._policy), way.connect_timeout
+        way = way.gateway
+
+
+def test_a_way_over_jump_hosts_of_the_inventory_is_one_chain(node):
+    hops = []
+    jump = JumpHost("first"), JumpHost("second")
+    made = remote._connection(node(jump=jump), remote.Deadline(9), hops)
+    assert [hop.host for hop in hops] == ["first", "second", "127.0.0.1"]
+    assert list(policies(made)) == [
+        ("127.0.0.1", paramiko.RejectPolicy, 8),
+        ("second", paramiko.RejectPolicy, 8),
+        ("first", paramiko.RejectPolicy, 8),
+    ]
+
+
+def test_a_jump_host_of_ssh_config_is_checked_bounded_and_closed(node, tmp_path):
+    (tmp_path / "ssh_config").write_text("Host 127.*\nProxyJump way\n", encoding="ascii")
+    hops = []
+    made = remote._connection(node(), remote.Deadline(9), hops)
+    assert [hop.host for hop in hops] == ["way", "127.0.0.1"]
+    assert list(policies(made)) == [
+        ("127.0.0.1", paramiko.RejectPolicy, 8),
+        ("way", paramiko.RejectPolicy, 8),
+    ]
+    assert hops[0].connect_kwargs["auth_timeout"] == pytest.approx(9, abs=1)
