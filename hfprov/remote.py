@@ -250,7 +250,7 @@ def _check_keys(node: fabric.Connection, files: Sequence[str]) -> None:
         first.setdefault(key.kind, key)
     for key in first.values():
         # A line that cannot be read holds no key.
-        with contextlib.suppress(ValueError, paramiko.SSHException, UnknownKeyType):
+        with contextlib.suppress(ValueError, OverflowError, paramiko.SSHException, UnknownKeyType):
             usable = paramiko.PKey.from_type_string(key.kind, base64.b64decode(key.blob))
             node.client.get_host_keys().add(name, usable.get_name(), usable)
 

@@ -4,6 +4,7 @@ import contextlib
 import socket
 import subprocess
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import fabric
@@ -16,6 +17,9 @@ from hfprov.errors import RemoteError
 
 KEY, OTHER = paramiko.ECDSAKey.generate(), paramiko.ECDSAKey.generate()
 LINE, OTHER_LINE = (f"{key.get_name()} {key.get_base64()}" for key in (KEY, OTHER))
+
+NEGATIVE = "AAAAB3NzaC1yc2EAAAABAwAAAAH7"
+"""An RSA key whose modulus is below zero."""
 
 
 class Shell(paramiko.ServerInterface):
@@ -119,7 +123,8 @@ def test_a_hashed_name_is_known(node, tmp_path):
         ((), "is not known"),
         ((f"127.0.0.1 {LINE}",), "is not known"),
         ((f"* {LINE}",), "is not known"),
-        (("{} ecdsa-sha2-nistp256 AAAA", "{} no-such-kind AAAA", "{} ssh-rsa ?"), "is not known"),
+        (("{} ecdsa-sha2-nistp256 AAAA", "{} no-such-kind AAAA", "{} ssh-rsa A"), "is not known"),
+        ((f"{{}} ssh-rsa {NEGATIVE}",), "is not known"),
         ((f"{{}} {OTHER_LINE}",), "is not the one on record"),
         ((f"{{}} {OTHER_LINE}", f"{{}} {LINE}"), "is not the one on record"),
         ((f"{{}} {LINE}", f"@revoked * {LINE}"), "is revoked"),
@@ -153,7 +158,13 @@ def test_many_hosts_share_one_configuration_and_none_changes_it(node, monkeypatc
 
 def test_one_file_is_read_once_for_all_threads(node, monkeypatch):
     read, load = [], remote.KnownHosts.load
-    monkeypatch.setattr(remote.KnownHosts, "load", lambda path: (read.append(path), load(path))[1])
+
+    def slowly(path):
+        read.append(path)
+        time.sleep(0.1)
+        return load(path)
+
+    monkeypatch.setattr(remote.KnownHosts, "load", slowly)
     connection = node(f"{{}} {LINE}")
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: remote.run(connection, ["true"], deadline=20), range(8)))
@@ -179,12 +190,16 @@ def test_a_way_over_jump_hosts_of_the_inventory_is_one_chain(node):
 
 
 def test_a_jump_host_of_ssh_config_is_checked_bounded_and_closed(node, tmp_path):
-    (tmp_path / "ssh_config").write_text("Host 127.*\nProxyJump way\n", encoding="ascii")
+    (tmp_path / "ssh_config").write_text(
+        "Host 127.*\nProxyJump way\nHost way\nProxyJump first\nConnectTimeout 3\n",
+        encoding="ascii",
+    )
     hops = []
     made = remote._connection(node(), remote.Deadline(9), hops)
-    assert [hop.host for hop in hops] == ["way", "127.0.0.1"]
+    assert [hop.host for hop in hops] == ["first", "way", "127.0.0.1"]
     assert list(policies(made)) == [
         ("127.0.0.1", paramiko.RejectPolicy, 8),
-        ("way", paramiko.RejectPolicy, 8),
+        ("way", paramiko.RejectPolicy, 3),
+        ("first", paramiko.RejectPolicy, 8),
     ]
     assert hops[0].connect_kwargs["auth_timeout"] == pytest.approx(9, abs=1)

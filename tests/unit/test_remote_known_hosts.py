@@ -54,7 +54,7 @@ def test_hashed_and_plain_lines_of_a_host_add_up():
         "node1 ssh-ed25519",
         "@cert-authority node1 ssh-ed25519 AAAAC3Nz",
         "@revoked node1 ssh-ed25519 AAAAC3Nz",
-        "#node1 ssh-ed25519 AAAAC3Nz",
+        "#node0,node1 ssh-ed25519 AAAAC3Nz",
         "|1|node1 ssh-ed25519 AAAAC3Nz",
         "|1|%%%|%%% ssh-ed25519 AAAAC3Nz",
         "|1|\xe9|\xe9 ssh-ed25519 AAAAC3Nz",
