@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Facts, check, require
+from hfprov.evidence.link_names import NAMINGS
 from hfprov.evidence.managed_links import DEFAULT_ROUTES, GUARD, LINKS
 from hfprov.evidence.systemd import property_of
 from hfprov.evidence.udev_mtu import MTU_RULES
@@ -82,6 +83,30 @@ def udev(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         yield failed(rule.where, observed=rule.statement, expected="no rule", reason=reason)
     if not rivals:
         yield passed(observed="none", expected="no rule that sets another MTU")
+
+
+@check(
+    "mtu.name",
+    reads=[LINKS, NAMINGS],
+    role="jumbo_mtu",
+    impact=Impact.MANUAL,
+    judges=["jumbo_mtu_interfaces"],
+)
+def name_kept(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """No data interface has another name after the next boot: its configuration goes by name."""
+    for name in data_interfaces(baseline):
+        link, expected = facts.get(LINKS).find(name), f"'{name}' after a reboot"
+        if link is None:
+            reason = "There is no interface of this name."
+            yield failed(name, observed="absent", expected=expected, reason=reason)
+            continue
+        others = facts.get(NAMINGS).of(link)
+        for one in others:
+            reason = "Nothing that is configured for this name holds under another one."
+            subject = f"{name} {one.where}"
+            yield failed(subject, observed=f"'{one.name}'", expected=expected, reason=reason)
+        if not others:
+            yield passed(name, observed="keeps its name", expected=expected)
 
 
 @check(

@@ -186,7 +186,7 @@ def _with_true_state(
     if state == "masked":
         state = "enabled" if starts else "disabled"
         return {**unit, "LoadState": "loaded", "UnitFileState": state}
-    if state == "disabled" and starts:
+    if state in ("disabled", "generated") and starts:
         return {**unit, "UnitFileState": "enabled"}
     if state == "enabled" and not starts:
         return {**unit, "UnitFileState": WANTED_BY_NOTHING}

@@ -84,6 +84,8 @@ WANTS = "Link=/etc/systemd/system/multi-user.target.wants/"
         ("enabled", "other.service", "wanted by nothing"),
         ("disabled", "ssh.service", "enabled"),
         ("disabled", "other.service", "disabled"),
+        ("generated", "ssh.service", "enabled"),
+        ("generated", "other.service", "generated"),
         ("static", "ssh.service", "static"),
         ("masked", "ssh.service", "enabled"),
         ("masked", "other.service", "disabled"),
