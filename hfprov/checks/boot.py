@@ -11,6 +11,7 @@ from hfprov.checks import hardening_kernel, performance_settings
 from hfprov.checks.registry import Facts, check
 from hfprov.evidence.boot import BOOT_SETTINGS, LOGIN_UNITS, TARGET, BootSetting
 from hfprov.evidence.cpu_power import AMD_ACCELERATOR
+from hfprov.evidence.sysctl_files import FILES
 from hfprov.evidence.systemd import property_of
 from hfprov.evidence.text import excerpt
 from hfprov.verdict import Finding, Impact, compared, failed, passed
@@ -89,3 +90,37 @@ def scripts(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
             )
     if not problems:
         yield passed(observed="none", expected="no script that sets something else")
+
+
+_FORBIDDEN = "kernel.modules_disabled"
+_LEAST = {
+    "fs.nr_open": "limits_nofile",
+    "kernel.pid_max": "limits_nproc",
+    "kernel.threads-max": "limits_nproc",
+}
+"""Kernel settings that bound a declared limit."""
+
+
+@check(
+    "boot.kernel_settings",
+    reads=[FILES],
+    impact=Impact.MANUAL,
+    judges=["limits_nofile", "limits_nproc"],
+)
+def kernel_settings(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """No file of kernel settings makes it impossible to load drivers, or to reach the limits."""
+    files, problems = facts.get(FILES), 0
+    for one in (*{line.name: line for line in files.at_boot}.values(), *files.later):
+        least = str(baseline.get(_LEAST.get(one.name, ""), ""))
+        expected = "not set, or 0"
+        if one.name == _FORBIDDEN and one.value != "0":
+            reason = "From then on no module is loaded: neither RDMA's nor an accelerator's driver."
+        elif least.isdigit() and one.value.isdigit() and int(one.value) < int(least):
+            expected = f"at least {least}"
+            reason = f"'{_LEAST[one.name]}' cannot be reached after the next boot: this is less."
+        else:
+            continue
+        problems += 1
+        yield failed(one.where, observed=one.statement, expected=expected, reason=reason)
+    if not problems:
+        yield passed(observed="none", expected="no setting that takes away what is declared")

@@ -13,6 +13,7 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence import boot
 from hfprov.evidence.boot import parse_lines, settings
 from hfprov.evidence.cpu_power import AMD_ACCELERATOR
+from hfprov.evidence.sysctl_files import FILES
 from hfprov.judge import find_check, findings_of
 from hfprov.reading import Observation
 from hfprov.verdict import Outcome
@@ -32,6 +33,8 @@ VALUES = {
     "performance_tcp_timestamps": 1,
     "performance_extra_sysctls": {},
     "jumbo_mtu_interfaces": ["eth1"],
+    "limits_nofile": 131072,
+    "limits_nproc": "96365",
     "jumbo_mtu_bytes": 9000,
 }
 BASELINE = Baseline(
@@ -178,3 +181,32 @@ def test_script_looks_where_it_is_told(tmp_path):
     done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
     assert [(one.name, one.value) for one in parse_lines(done.stdout)] == [("a.b", "1")]
     assert done.returncode == 0
+
+
+def kernel_settings(text, path="/etc/sysctl.d/50-site.conf"):
+    results = {read.id: [] for read in FILES.reads(BASELINE) if read.id.startswith("glob")}
+    results |= {read.id: ABSENT for read in FILES.reads(BASELINE) if read.id not in results}
+    results["glob /etc/sysctl.d/*.conf"] = [{"name": path, "status": "ok", "text": text}]
+    return judged("boot.kernel_settings", **results)
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("kernel.modules_disabled = 1", FAIL),
+        ("kernel/modules_disabled=1", FAIL),
+        ("fs.nr_open = 1024", FAIL),
+        ("kernel.pid_max = 32768", FAIL),
+        ("kernel.modules_disabled = 0", PASS),
+        ("fs.nr_open = 131072", PASS),
+        ("fs.nr_open = 1024\nfs.nr_open = 1048576", PASS),
+        ("kernel.pid_max = 4194304\nkernel.panic = 10", PASS),
+    ],
+)
+def test_kernel_settings_that_take_away_what_is_declared(text, outcome):
+    (found,) = kernel_settings(text).values()
+    assert found is outcome
+
+
+def test_kernel_settings_that_were_not_read_are_unknown():
+    assert judged("boot.kernel_settings") == {"": UNKNOWN}
