@@ -77,7 +77,8 @@ def lines_of_others(lines):
 def text_with(path, variables):
     """The text that a file must have; None when it is not ours and we have nothing to say."""
     old = []
-    if os.path.exists(path):
+    # To open a pipe would wait for ever: it is replaced. A folder is an error, as it must be.
+    if os.path.isfile(path) or os.path.isdir(path):
         with open(path, encoding="utf-8", newline="\n") as handle:
             old = handle.read().split("\n")
         if old[-1] == "":

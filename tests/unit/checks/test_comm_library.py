@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -422,3 +424,16 @@ def test_role_leaves_a_file_alone_when_it_has_nothing_to_say(tmp_path):
 def test_role_refuses_what_would_break_jobs(asked):
     assert observe(asked)["problems"]
     assert observe({"interfaces": ["lo"], "nccl": {"NCCL_IB_TC": "106"}})["problems"] == []
+
+
+def test_pipe_in_a_file_s_place_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "nccl.conf")
+    spec = importlib.util.spec_from_file_location("o", ROLE / "files/observe_comm_library.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    signal.alarm(10)  # instead of hanging
+    try:
+        found = script.text_with(str(tmp_path / "nccl.conf"), {"NCCL_DEBUG": "WARN"})
+    finally:
+        signal.alarm(0)
+    assert "NCCL_DEBUG=WARN" in found
