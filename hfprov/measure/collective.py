@@ -137,6 +137,7 @@ COLLECTIVE_TOOLS = (
         _SECONDS,
         aim="collectives of one node",
         vendors=("nvidia", "amd"),
+        usual=lambda _: 60.0,
     ),
     GroupTool(
         PROGRAM,

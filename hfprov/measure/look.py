@@ -64,8 +64,20 @@ class Ready:
     """What may distort its figures."""
 
 
-def look(fleet: Fleet, tools: Sequence[Tool]) -> tuple[dict[str, Ready], dict[str, str]]:
-    """Hosts that can be measured, and by host why the others cannot."""
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What came of a look at a fleet."""
+
+    ready: dict[str, Ready]
+    """Hosts that can be measured, in the order of the inventory."""
+    unfit: dict[str, str]
+    """By host: why it cannot."""
+    silent: frozenset[str]
+    """Those of them that could not be observed at all."""
+
+
+def look(fleet: Fleet, tools: Sequence[Tool]) -> Looked:
+    """Which hosts can be measured, and why the others cannot."""
     reads: dict[str, tuple[Read, ...]] = {}
     names = _programs(tools)
     for host, baseline in fleet.baselines.items():
@@ -73,6 +85,7 @@ def look(fleet: Fleet, tools: Sequence[Tool]) -> tuple[dict[str, Ready], dict[st
         reads[host] = once([*wanted, ADDRESSES, RDMA_NETDEVS, _NUMA_NODES])
     ready: dict[str, Ready] = {}
     unfit: dict[str, str] = {}
+    silent: set[str] = set()
     for answer in observe_many(
         reads, fleet.connections, at_once=fleet.at_once, deadline=fleet.deadline
     ):
@@ -80,7 +93,10 @@ def look(fleet: Fleet, tools: Sequence[Tool]) -> tuple[dict[str, Ready], dict[st
             ready[answer.host] = _ready(answer, fleet.baselines[answer.host], names)
         except (NoEvidenceError, NotUnderstoodError) as error:
             unfit[answer.host] = error.message
-    return {host: ready[host] for host in fleet.baselines if host in ready}, unfit
+        if answer.observation is None:
+            silent.add(answer.host)
+    in_order = {host: ready[host] for host in fleet.baselines if host in ready}
+    return Looked(in_order, unfit, frozenset(silent))
 
 
 def states(fleet: Fleet, hosts: Iterable[str]) -> dict[str, Mapping[str, Any]]:

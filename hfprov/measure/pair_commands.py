@@ -48,6 +48,10 @@ def iterations(end: End, hardware: int) -> str:
     return str(max(5, hardware // 100) if is_software(end) else hardware)
 
 
+ALL_SIZES_SECONDS = 5.0
+"""About what a run of perftest over all message sizes takes."""
+
+
 def all_sizes(chosen: Settings) -> Sequence[Settings]:
     """The one run in which perftest goes through all message sizes."""
     return [replace(chosen, all_sizes=True)]

@@ -19,6 +19,8 @@ from hfprov.measure.tool import (
 )
 from hfprov.pairs.schedule import rounds_for
 
+Alternatives = tuple[tuple[str, ...], ...]
+"""Programs of the tools of one aim, of which any tool would do."""
 PARTNERS = 6
 """In a larger rail each host is measured against so many others: enough to tell whose fault it is,
 in a time that does not grow with the fleet."""
@@ -52,6 +54,8 @@ class _Site:
     machines: Mapping[str, Machine]
     steps: list[Step] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
+    absent: dict[tuple[str, Kind], list[Alternatives]] = field(default_factory=dict)
+    """Per host and kind, for each aim: the programs that each of its tools would need."""
 
     def machine(self, host: str) -> Machine:
         return self.machines.get(host, Machine())
@@ -62,6 +66,8 @@ class _Site:
         for host in self.installed:
             for some in self._aims(host, kind, tools):
                 self._choose(host, kind, some, chosen)
+            if aims := self.absent.get((host, kind)):
+                self._lacks(host, kind, _absent_words(aims))
         for tool in tools:
             hosts = tuple(dict.fromkeys(chosen[id(tool)]))
             if isinstance(tool, HostTool) and hosts:
@@ -120,14 +126,8 @@ class _Site:
                     return
         if any(host in chosen[id(tool)] for tool in tools):
             return
-        absent = [
-            " and ".join(f"'{one}'" for one in programs(tool) if one not in there) for tool in tools
-        ]
-        self._lacks(
-            host,
-            kind,
-            f"It has no {' nor '.join(absent)}. Role 'diagnostics_tools' installs it: name it in "
-            "'diagnostics_tools_wanted' or 'diagnostics_tools_site_packages'.",
+        self.absent.setdefault((host, kind), []).append(
+            tuple(tuple(one for one in programs(tool) if one not in there) for tool in tools)
         )
 
     def _lacks(self, host: str, kind: Kind, reason: str) -> None:
@@ -198,6 +198,21 @@ class _Site:
                 self.machine(able[0]).environment,
             )
             self.steps.append(GroupStep(tool, name, group))
+
+
+def _absent_words(aims: Sequence[Alternatives]) -> str:
+    """What is not installed, each program once: aims may need the same one."""
+    named: set[str] = set()
+    parts = []
+    for tools in aims:
+        words = [" and ".join(f"'{one}'" for one in some if one not in named) for some in tools]
+        named.update(one for some in tools for one in some)
+        if any(words):
+            parts.append(f"no {' nor '.join(filter(None, words))}")
+    return (
+        f"It has {', '.join(parts)}. Role 'diagnostics_tools' installs what is named in "
+        "'diagnostics_tools_wanted' or 'diagnostics_tools_site_packages'."
+    )
 
 
 def _accelerated(tool: Tool) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hfprov.measure.judges import (
@@ -27,6 +27,10 @@ from hfprov.verdict import Outcome
 _BEST = 0.25
 """Share of pairs that stands for what the network can do: in a small rack one bad host spoils half
 of all pairs, and the middle with them."""
+_FEW = 3
+"""Hosts among which one that is fast looks like another one that is slow."""
+_PLAIN = 0.5
+"""Share of what others reach below which that is no question: nobody is twice as fast by luck."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +62,18 @@ class Culprit:
     test: str
     cause: Cause
     value: float
-    """Median of its slow pairs."""
+    """The middle one of its slow pairs: of two, the worse."""
     usual: float
-    """What good pairs reach."""
+    """The middle one of the good pairs."""
     unit: str
     tolerance: Tolerance
     higher_is_better: bool
     alone: float | None = None
     """What the host reached with nothing else on the network; None: not tried."""
+    hosts: int = 0
+    """How many were measured against each other."""
+    both_ways: bool = True
+    """Whether traffic is slow in both directions."""
 
     @property
     def only_beside_others(self) -> bool:
@@ -73,6 +81,17 @@ class Culprit:
         return self.alone is not None and as_good(
             self.alone, self.usual, self.tolerance, higher_is_better=self.higher_is_better
         )
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether others may be fast instead. From four hosts on a fast one accuses nobody.
+
+        Bandwidth is that of a pair's slower end, so that one of three hosts is slow where one pair
+        is fast; latency is the sum of both ends, so that one is fast where one pair is slow.
+        """
+        one_stands_out = Kind.HOST if self.higher_is_better else Kind.PAIR
+        share = self.value / self.usual if self.higher_is_better else self.usual / self.value
+        return self.hosts == _FEW and self.cause.kind is one_stands_out and share >= _PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,19 +173,52 @@ def _explained(rail: str, test: str, pairs: Mapping[tuple[str, str], Figure]) ->
         pair: as_good(value, usual, kind.tolerance, higher_is_better=better)
         for pair, value in values.items()
     }
+    good = [value for pair, value in values.items() if passed[pair]]
+    told = statistics.median_low(good) if good else usual
+    hosts = len({host for pair in pairs for host in pair})
     for cause in explain(passed):
-        slow = [
-            value for pair, value in values.items() if not passed[pair] and _concerns(cause, pair)
-        ]
-        if slow:
-            middle = statistics.median(slow)
-            yield Culprit(rail, test, cause, middle, usual, kind.unit, kind.tolerance, better)
+        slow = {
+            pair: value
+            for pair, value in values.items()
+            if not passed[pair] and _concerns(cause, pair)
+        }
+        if not slow:
+            continue
+        middle = _middle(slow.values(), higher_is_better=better)
+        # The best quarter finds who is slow; nobody is called so who is as good as most others.
+        if as_good(middle, told, kind.tolerance, higher_is_better=better):
+            continue
+        both_ways = any(pair[::-1] in slow for pair in slow)
+        yield Culprit(
+            rail, test, _directed(cause, slow, higher_is_better=better), middle, told, kind.unit,
+            kind.tolerance, better, hosts=hosts, both_ways=both_ways,
+        )  # fmt: skip
+
+
+def _middle(values: Iterable[float], *, higher_is_better: bool) -> float:
+    """The median, as one of the values: between two, the worse."""
+    some = list(values)
+    return statistics.median_low(some) if higher_is_better else statistics.median_high(some)
+
+
+def _directed(
+    cause: Cause, slow: Mapping[tuple[str, str], float], *, higher_is_better: bool
+) -> Cause:
+    """A single pair named in the direction that is slow, or slower than the other."""
+    if cause.kind is not Kind.PAIR:
+        return cause
+    worst = min if higher_is_better else max
+    one, other = worst(slow, key=lambda pair: slow[pair])
+    return replace(cause, hosts=((one,), (other,)))
 
 
 def usual_of(values: Sequence[float]) -> float:
-    """What good pairs reach: the median of the best quarter."""
+    """What good pairs reach: the middle one of the best quarter.
+
+    Of two the lower one: a single value that stands out above all others makes nobody slow.
+    """
     best = sorted(values)[-max(1, round(_BEST * len(values))) :]
-    return statistics.median(best)
+    return statistics.median_low(best)
 
 
 def usual_latency(values: Mapping[tuple[str, str], float]) -> float:
@@ -202,18 +254,34 @@ def words(one: Culprit) -> str:
     """What explains slow pairs, in a sentence."""
     groups = [", ".join(group) for group in one.cause.hosts]
     reach = "reach" if one.higher_is_better else "need"
-    figures = f"{one.value:.3g} {one.unit}, where others {reach} {one.usual:.3g}"
-    pairs = f"{one.cause.failed} of {one.cause.of} pairs are slow"
+    value = f"{one.value:.3g} {one.unit}"
+    figures = f"{value}, where others {reach} {one.usual:.3g}"
+    where = f"{one.test} in {one.rail}"
+    if one.doubtful:
+        return (
+            f"{where}: pairs of {' with '.join(groups)} {reach} {value}, others {one.usual:.3g}. "
+            "With three hosts it cannot be told who is slow and who is fast."
+        )
     if one.cause.kind is Kind.RAIL:
-        return f"{one.test} in {one.rail}: the pairs differ widely; no single host explains it."
+        return f"{where}: the pairs differ widely; no single host explains it."
     if one.cause.kind is Kind.GROUPS:
-        return f"{one.test} in {one.rail}: slow between {groups[0]} and {groups[1]} ({figures})."
+        return f"{where}: slow between {groups[0]} and {groups[1]} ({figures})."
     if one.cause.kind is Kind.PAIR:
-        return f"{one.test} in {one.rail}: slow from {groups[0]} to {groups[1]} ({figures})."
+        return f"{where}: {_pair_words(one, groups, figures)}."
+    pairs = f"{one.cause.failed} of {one.cause.of} pairs are slow"
     again = ""
     if one.alone is not None:
         again = f" Alone it {reach}{'es' if one.higher_is_better else 's'} {one.alone:.3g}"
         again += (
             ": slow only beside others." if one.only_beside_others else ": it is slow by itself."
         )
-    return f"{groups[0]}: {one.test} in {one.rail}: {pairs} ({figures}).{again}"
+    return f"{groups[0]}: {where}: {pairs} ({figures}).{again}"
+
+
+def _pair_words(one: Culprit, ends: Sequence[str], figures: str) -> str:
+    if one.hosts == 2:  # noqa: PLR2004 - there is nobody but the two
+        back = f"{one.value:.3g} {one.unit}, and {one.usual:.3g} back"
+        return f"slow from {ends[0]} to {ends[1]} ({back})"
+    if one.both_ways:
+        return f"slow both ways between {ends[0]} and {ends[1]} ({figures})"
+    return f"slow from {ends[0]} to {ends[1]} ({figures})"

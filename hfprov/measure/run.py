@@ -11,15 +11,23 @@ from typing import Any
 from hfprov.baseline import Baseline
 from hfprov.catalogue.skus import find_sku
 from hfprov.errors import ExitCode
+from hfprov.measure.duration import (
+    duration_of,
+    duration_of_plan,
+    duration_of_round,
+    runs_of,
+    runs_of_round,
+)
 from hfprov.measure.judging import judging, measurement
-from hfprov.measure.look import Ready, look, rails_of, states
+from hfprov.measure.look import Looked, Ready, look, rails_of, states
 from hfprov.measure.plan import plan
+from hfprov.measure.progress import StepProgress
 from hfprov.measure.quiesce import quiet_nodes
 from hfprov.measure.result import Culprit, Result, culprits, judge, words
 from hfprov.measure.session import run_group_step, run_host_step, run_round
-from hfprov.measure.steps import GroupStep, HostStep, MeasurePlan, PairStep, Step, seconds_of
+from hfprov.measure.steps import GroupStep, MeasurePlan, PairStep, Step
 from hfprov.measure.taken import Taken
-from hfprov.measure.tool import Kind, Settings
+from hfprov.measure.tool import Kind, Settings, Tool
 from hfprov.measure.tools import tools_of
 from hfprov.pairs.explain import Kind as CauseKind
 from hfprov.record.log import RunLog
@@ -70,10 +78,10 @@ def measure(
     Raises HostBusyError when another run works on one of them.
     """
     tools = tools_of(request.kinds)
-    ready, unfit = look(fleet, tools)
-    installed = {host: frozenset(one.tools) for host, one in ready.items()}
-    machines = {host: one.machine for host, one in ready.items()}
-    todo = plan(tools, request.settings, installed, rails_of(ready.values()), machines)
+    looked = look(fleet, tools)
+    ready, unfit = looked.ready, looked.unfit
+    _record_looked(log, looked)
+    todo = _plan(fleet, tools, request.settings, ready)
     cautions = {host: ready[host].cautions for host in todo.hosts if ready[host].cautions}
     on_plan(todo)
     for host, reasons in cautions.items():
@@ -83,7 +91,7 @@ def measure(
     if todo.steps and not request.only_plan:
         log.acquire(todo.hosts)
         log.states(todo.hosts, HostState.MEASURING)
-        with quiet_nodes(fleet, todo.hosts, todo.seconds * 2 + _MARGIN, say) as noisy:
+        with quiet_nodes(fleet, todo.hosts, _quiet_seconds(todo), say) as noisy:
             unfit |= noisy
             # Recorded step by step: what was measured is not lost with what is interrupted.
             for step in todo.without(noisy).steps:
@@ -95,36 +103,59 @@ def measure(
             _record_states(log, ready, states(fleet, todo.without(noisy).hosts))
         log.states(todo.hosts, HostState.OBSERVED)
     unfit |= todo.missing
-    return Measured(
-        log.id,
-        todo,
-        tuple(results),
-        tuple(found),
-        unfit,
-        _exit_code(results, found, unfit),
-        cautions,
-    )
+    if request.only_plan:
+        code = ExitCode.GOOD if todo.steps else ExitCode.NOTHING
+    else:
+        code = _exit_code(results, found, unfit)
+    return Measured(log.id, todo, tuple(results), tuple(found), unfit, code, cautions)
+
+
+def _plan(
+    fleet: Fleet, tools: Sequence[Tool], settings: Settings, ready: Mapping[str, Ready]
+) -> MeasurePlan:
+    installed = {host: frozenset(one.tools) for host, one in ready.items()}
+    machines = {host: one.machine for host, one in ready.items()}
+    todo = plan(tools, settings, installed, rails_of(ready.values()), machines)
+    return replace(todo, at_once=fleet.at_once)
+
+
+def _quiet_seconds(todo: MeasurePlan) -> float:
+    """After which a node that we lost starts its timers again by itself; busy nodes are slow."""
+    return duration_of_plan(todo).most * 2 + _MARGIN
+
+
+def _record_looked(log: RunLog, looked: Looked) -> None:
+    """That hosts were looked at, whether or not something is measured on them afterwards."""
+    log.states(looked.ready, HostState.OBSERVED)
+    for host, reason in looked.unfit.items():
+        silent = host in looked.silent
+        log.state(host, HostState.UNREACHABLE if silent else HostState.OBSERVED, reason)
 
 
 def _take(
     fleet: Fleet, step: Step, settings: Settings, say: Say
 ) -> tuple[list[Taken], list[Culprit]]:
     """Carry out one step; its figures in the order of the inventory."""
-    about = f"about {seconds_of(step, settings):.0f} s"
-    blamed: list[Culprit] = []
-    if isinstance(step, HostStep):
-        say(f"{step.tool.name} on {len(step.hosts)} hosts, {about}")
-        chosen = {host: _settings_of(fleet.baselines[host], settings) for host in step.hosts}
-        taken = run_host_step(fleet, step, chosen)
-    elif isinstance(step, GroupStep):
-        say(f"{step.tool.name} over {len(step.hosts)} hosts of {step.rail}, {about}")
-        taken = run_group_step(fleet, step, settings)
-    else:
+    name, blamed = step.tool.name, list[Culprit]()
+    if isinstance(step, PairStep):
         taken = []
         for number, pairs in enumerate(step.rounds, start=1):
-            say(f"{step.tool.name} in {step.rail}: round {number} of {len(step.rounds)}, {about}")
-            taken += run_round(fleet, step, pairs, settings)
+            title = f"{name} in {step.rail}: round {number} of {len(step.rounds)}"
+            say(f"{title}, {duration_of_round(step, pairs, settings, fleet.at_once)}")
+            progress = StepProgress(say, title, runs_of_round(step, pairs, settings))
+            taken += run_round(fleet, step, pairs, settings, progress)
         blamed = _retested(fleet, step, settings, taken, say)
+    else:
+        hosts = f"{len(step.hosts)} host{'' if len(step.hosts) == 1 else 's'}"
+        together = f" of {step.rail}" if isinstance(step, GroupStep) else ""
+        title = f"{name} {'over' if together else 'on'} {hosts}{together}"
+        say(f"{title}, {duration_of(step, settings, fleet.at_once)}")
+        progress = StepProgress(say, title, runs_of(step))
+        if isinstance(step, GroupStep):
+            taken = run_group_step(fleet, step, settings, progress)
+        else:
+            chosen = {host: _settings_of(fleet.baselines[host], settings) for host in step.hosts}
+            taken = run_host_step(fleet, step, chosen, progress)
     places = {host: place for place, host in enumerate(fleet.baselines)}
     taken.sort(key=lambda one: (places[one.host], places.get(one.peer, -1)))
     return taken, blamed
@@ -163,7 +194,7 @@ def _retested(
     found = []
     for suspect in suspects:
         single = suspect.cause.kind in (CauseKind.HOST, CauseKind.PARTLY)
-        if single and good:
+        if single and good and not suspect.doubtful:
             host = suspect.cause.hosts[0][0]
             say(f"{host} once more, alone against {good[0]}")
             again = run_round(fleet, step, [(host, good[0])], settings)
@@ -187,5 +218,7 @@ def _exit_code(
     outcome = worst(one.outcome for one in results)
     if outcome is Outcome.UNKNOWN or unfit:
         return ExitCode.UNKNOWN
-    blamed = any(not one.only_beside_others for one in found)
-    return ExitCode.BAD if outcome is Outcome.FAIL or blamed else ExitCode.GOOD
+    blamed = any(not one.only_beside_others and not one.doubtful for one in found)
+    if outcome is Outcome.FAIL or blamed:
+        return ExitCode.BAD
+    return ExitCode.UNKNOWN if any(one.doubtful for one in found) else ExitCode.GOOD

@@ -11,9 +11,19 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from hfprov.declare.connection import Connection
 from hfprov.diagnose import on_node
 from hfprov.errors import HfprovError, NotUnderstoodError
+from hfprov.measure.progress import OnRun, unheard
 from hfprov.measure.steps import GroupStep, HostStep, PairStep
 from hfprov.measure.taken import Taken
-from hfprov.measure.tool import REPEATS, End, Figure, HostTool, PairTool, Settings, Tool
+from hfprov.measure.tool import (
+    ATTEMPTS,
+    REPEATS,
+    End,
+    Figure,
+    HostTool,
+    PairTool,
+    Settings,
+    Tool,
+)
 from hfprov.observe import in_parallel
 from hfprov.remote import Output, run
 from hfprov.sweep import Fleet
@@ -26,8 +36,6 @@ _REFUSED = (
     *("refused", "unable to connect", "couldn't connect", "No route"),
     "init the socket connection",  # perftest, in both of its ways to connect
 )
-_ATTEMPTS = 2
-"""Times that a tool's repeats are made anew when they do not agree with each other."""
 _TRIES = 20
 _TRY_AGAIN = 0.5
 _SERVER_ENDS = 5.0
@@ -37,23 +45,27 @@ _SERVER_ENDS = 5.0
 Reader = Callable[[str], Sequence[Figure]]
 
 
-def run_host_step(fleet: Fleet, step: HostStep, settings: Mapping[str, Settings]) -> list[Taken]:
+def run_host_step(
+    fleet: Fleet, step: HostStep, settings: Mapping[str, Settings], on_run: OnRun = unheard
+) -> list[Taken]:
     """One tool on its hosts, all at once. ``settings`` by host."""
     jobs = [
-        functools.partial(_on_host, fleet.connections[host], step.tool, settings[host])
+        functools.partial(_on_host, fleet.connections[host], step.tool, settings[host], on_run)
         for host in step.hosts
     ]
     return list(in_parallel(jobs, at_once=fleet.at_once))
 
 
-def _on_host(connection: Connection, tool: HostTool, settings: Settings) -> Taken:
+def _on_host(connection: Connection, tool: HostTool, settings: Settings, on_run: OnRun) -> Taken:
     taken = Taken(tool, connection.host, argv=tuple(tool.argv(settings)), alone=True)
     seconds = settings.seconds * 4 + tool.seconds
-    _repeat(taken, connection, seconds, lambda text: tool.read(text, settings))
+    _repeat(taken, connection, seconds, lambda text: tool.read(text, settings), on_run)
     return taken
 
 
-def run_group_step(fleet: Fleet, step: GroupStep, settings: Settings) -> list[Taken]:
+def run_group_step(
+    fleet: Fleet, step: GroupStep, settings: Settings, on_run: OnRun = unheard
+) -> list[Taken]:
     """One tool over a group, started on its first host, which stands for all of them."""
     first = step.group.ends[0].host
     taken = Taken(
@@ -65,22 +77,27 @@ def run_group_step(fleet: Fleet, step: GroupStep, settings: Settings) -> list[Ta
         hosts=step.hosts,
     )
     connection = fleet.connections[first]
-    _repeat(taken, connection, step.tool.seconds, lambda text: step.tool.read(text, step.group))
+    tool = step.tool
+    _repeat(taken, connection, tool.seconds, lambda text: tool.read(text, step.group), on_run)
     return [taken]
 
 
-def _repeat(taken: Taken, connection: Connection, seconds: float, read: Reader) -> None:
+def _repeat(
+    taken: Taken, connection: Connection, seconds: float, read: Reader, on_run: OnRun
+) -> None:
     """Run a command once to warm up and then as often as its figures need to be believed."""
 
-    def once() -> Output:
-        return _run(connection, taken.argv, seconds)
+    def once(more: int = 0) -> None:
+        _take(taken, _run(connection, taken.argv, seconds), read)
+        on_run(more)
 
     try:
-        _take(taken, once(), read)  # to warm up
-        for _ in range(_ATTEMPTS):
+        once()  # to warm up
+        for attempt in range(ATTEMPTS):
             taken.figures.clear()
-            for _ in range(REPEATS):
-                _take(taken, once(), read)
+            once(REPEATS if attempt else 0)
+            for _ in range(REPEATS - 1):
+                once()
             if taken.steady:
                 break
     except HfprovError as error:
@@ -106,9 +123,10 @@ def run_round(
     step: PairStep,
     pairs: Sequence[tuple[str, str]],
     settings: Settings,
+    on_run: OnRun = unheard,
 ) -> list[Taken]:
     """Pairs at the same time; each first one way, then the other."""
-    jobs = [functools.partial(_both_ways, fleet, step, pair, settings) for pair in pairs]
+    jobs = [functools.partial(_both_ways, fleet, step, pair, settings, on_run) for pair in pairs]
     taken = [one for both in in_parallel(jobs, at_once=fleet.at_once) for one in both]
     for one in taken:
         one.alone = len(pairs) == 1
@@ -116,43 +134,55 @@ def run_round(
 
 
 def _both_ways(
-    fleet: Fleet, step: PairStep, pair: tuple[str, str], settings: Settings
+    fleet: Fleet, step: PairStep, pair: tuple[str, str], settings: Settings, on_run: OnRun
 ) -> list[Taken]:
     a, b = (step.ends[host] for host in pair)
     found = []
     for mine, other in ((a, b), (b, a)):
-        taken = _one_way(fleet, step.tool, mine, other, settings)
+        taken = _one_way(fleet, step.tool, (mine, other), settings, on_run)
         taken.rail = step.rail
         found.append(taken)
     return found
 
 
-def _one_way(fleet: Fleet, tool: PairTool, mine: End, other: End, settings: Settings) -> Taken:
-    """Traffic from ``mine`` to ``other``. Tools that measure no intervals run several times."""
+def _one_way(
+    fleet: Fleet, tool: PairTool, ends: tuple[End, End], settings: Settings, on_run: OnRun
+) -> Taken:
+    """Traffic from the first end to the second. Without intervals a tool runs several times."""
+    mine, other = ends
     argv = tuple(tool.client(mine, other, PORT, settings))
     taken = Taken(tool, mine.host, other.host, argv=argv)
     try:
-        for _ in range(_ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             taken.figures.clear()
+            more = (1 if tool.intervals else REPEATS) if attempt else 0
             while taken.fewest < REPEATS:
                 _take(taken, _served(fleet, tool, mine, other, settings), tool.read)
+                on_run(more)
+                more = 0
             if taken.steady:
                 break
     except HfprovError as error:
         taken.problem = error.message
     else:
-        _draw(fleet, taken, tool, (mine, other), settings)
+        _draw(fleet, taken, tool, ends, settings, on_run)
     return taken
 
 
 def _draw(
-    fleet: Fleet, taken: Taken, tool: PairTool, ends: tuple[End, End], settings: Settings
+    fleet: Fleet,
+    taken: Taken,
+    tool: PairTool,
+    ends: tuple[End, End],
+    settings: Settings,
+    on_run: OnRun,
 ) -> None:
     """The curve over message sizes. Figures count also without one."""
     try:
         for chosen in tool.curve(settings):
             told = _served(fleet, tool, *ends, chosen)
             taken.draw(_figures(tool, told, tool.read), chosen.message_bytes)
+            on_run(0)
     except HfprovError as error:
         taken.curve_problem = error.message
 

@@ -6,20 +6,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from hfprov.measure.tool import (
-    REPEATS,
     End,
     Group,
     GroupTool,
     HostTool,
-    Kind,
     PairTool,
     Settings,
 )
-
-_CONNECT = 2.0
-"""Seconds to begin one run on a node."""
-_COLLECTIVE = 60.0
-"""Seconds that one sweep of a collective takes, about."""
+from hfprov.observe import AT_ONCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +77,8 @@ class MeasurePlan:
     steps: tuple[Step, ...]
     missing: Mapping[str, str]
     """By ``host: kind``: why it cannot be measured."""
-
-    @property
-    def seconds(self) -> float:
-        """About how long it takes."""
-        return sum(seconds_of(step, self.settings) for step in self.steps)
+    at_once: int = AT_ONCE
+    """Hosts, or pairs of hosts, that are at work at the same time, at most."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -113,19 +104,3 @@ def _without(step: Step, hosts: Collection[str]) -> Step | None:
         return None
     kept = {host: end for host, end in step.ends.items() if host not in hosts}
     return replace(step, ends=kept, rounds=tuple(filter(None, pairs)))
-
-
-def seconds_of(step: Step, settings: Settings) -> float:
-    """About how long a step takes."""
-    runs = REPEATS + 1
-    if isinstance(step, HostStep):
-        return runs * (settings.seconds + _CONNECT)
-    if isinstance(step, GroupStep):
-        return runs * (_COLLECTIVE + _CONNECT)
-    both_ways = 2
-    curve = len(step.tool.curve(settings)) * (settings.seconds + 2 * _CONNECT)
-    if step.tool.kind is Kind.LATENCY:
-        one_way = REPEATS * (settings.seconds + 2 * _CONNECT)
-    else:
-        one_way = max(settings.seconds, REPEATS) + 1 + 2 * _CONNECT
-    return len(step.rounds) * both_ways * (one_way + curve)

@@ -15,6 +15,8 @@ from hfprov.errors import NotUnderstoodError
 
 REPEATS = 5
 """Runs of each tool after one that warms up; fewer tell nothing about their own spread."""
+ATTEMPTS = 2
+"""Times that a tool's repeats are made, at most: anew when they do not agree with each other."""
 
 
 class Kind(StrEnum):
@@ -99,6 +101,8 @@ class HostTool:
     """Vendors of accelerators that it measures; empty: it measures none."""
     needs: tuple[str, ...] = ()
     """Other programs that it is started with."""
+    usual: Callable[[Settings], float] = lambda chosen: chosen.seconds
+    """Seconds that one run takes, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +136,10 @@ class PairTool:
     """Whether it runs between RDMA devices."""
     curve: Callable[[Settings], Sequence[Settings]] = lambda _: ()
     """The runs that it takes to see its figures over message sizes, beside those that count."""
+    usual: Callable[[Settings], float] = lambda chosen: chosen.seconds
+    """Seconds that one run takes, about."""
+    intervals: bool = False
+    """Whether one run measures in so many intervals that it need not be repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +170,8 @@ class GroupTool:
     aim: str = ""
     vendors: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    usual: Callable[[Settings], float] = lambda _: 60.0
+    """Seconds that one run takes, about."""
 
 
 Tool = HostTool | PairTool | GroupTool

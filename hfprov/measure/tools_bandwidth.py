@@ -8,6 +8,7 @@ from hfprov.evidence import iperf
 from hfprov.evidence.iperf_facts import IperfResult
 from hfprov.evidence.perftest_facts import BandwidthPoint
 from hfprov.measure.pair_commands import (
+    ALL_SIZES_SECONDS,
     all_sizes,
     bound,
     client_of,
@@ -76,7 +77,15 @@ def read_bandwidth(text: str) -> Sequence[Figure]:
 
 BANDWIDTH_TOOLS = (
     PairTool(
-        "iperf3", Kind.NETWORK, _iperf_server, _iperf_client, _read_iperf, 15, aim="tcp bandwidth"
+        "iperf3",
+        Kind.NETWORK,
+        _iperf_server,
+        _iperf_client,
+        _read_iperf,
+        15,
+        aim="tcp bandwidth",
+        usual=lambda chosen: 1 + max(chosen.seconds, REPEATS),
+        intervals=True,
     ),
     PairTool(
         "ib_write_bw",
@@ -88,5 +97,6 @@ BANDWIDTH_TOOLS = (
         aim="rdma bandwidth",
         rdma=True,
         curve=all_sizes,
+        usual=lambda chosen: ALL_SIZES_SECONDS if chosen.all_sizes else chosen.seconds,
     ),
 )

@@ -169,6 +169,7 @@ GPU_TOOLS = (
         300,
         aim="copies of accelerators",
         vendors=("nvidia",),
+        usual=lambda _: 30.0,
     ),
     HostTool(
         "TransferBench",
@@ -178,6 +179,7 @@ GPU_TOOLS = (
         300,
         aim="copies of accelerators",
         vendors=("amd",),
+        usual=lambda _: 30.0,
     ),
     HostTool(
         "rvs",
@@ -187,5 +189,6 @@ GPU_TOOLS = (
         600,
         aim="peer copies as RVS does them",
         vendors=("amd",),
+        usual=lambda _: 60.0,
     ),
 )

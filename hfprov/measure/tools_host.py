@@ -85,6 +85,15 @@ HOST_TOOLS = (
         _read_stress,
         30,
         aim="memory",
+        usual=lambda chosen: max(chosen.seconds, _STRESS_SECONDS),
     ),
-    HostTool("fio", Kind.STORAGE, _fio_argv, _read_fio, 60, aim="storage"),
+    HostTool(
+        "fio",
+        Kind.STORAGE,
+        _fio_argv,
+        _read_fio,
+        60,
+        aim="storage",
+        usual=lambda chosen: len(_FIO_JOBS) * chosen.seconds,
+    ),
 )

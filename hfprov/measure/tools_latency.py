@@ -14,6 +14,7 @@ from hfprov.evidence import ping_times, sockperf
 from hfprov.evidence.failures import ToolFailure
 from hfprov.evidence.perftest_facts import LatencyPoint
 from hfprov.measure.pair_commands import (
+    ALL_SIZES_SECONDS,
     Options,
     all_sizes,
     bound,
@@ -104,6 +105,7 @@ def _rdma_latency(program: str) -> PairTool:
         aim=program,
         rdma=True,
         curve=all_sizes,
+        usual=lambda chosen: ALL_SIZES_SECONDS if chosen.all_sizes else 1.0,
     )
 
 
@@ -167,8 +169,12 @@ _FEWEST_PINGS = 200
 """Below which a 99th percentile is one packet or two."""
 
 
+def _pings(chosen: Settings) -> int:
+    return max(_FEWEST_PINGS, round(chosen.seconds / _PING_SECONDS))
+
+
 def _ping_client(mine: End, other: End, _: int, chosen: Settings) -> Sequence[str]:
-    count = max(_FEWEST_PINGS, round(chosen.seconds / _PING_SECONDS))
+    count = _pings(chosen)
     argv = [
         *("ping", "-n", "-i", f"{_PING_SECONDS:g}", "-c", str(count), "-W", "1"),
         *("-s", str(chosen.message_bytes or _USUAL_BYTES), "-I", mine.address, other.address),
@@ -220,6 +226,7 @@ LATENCY_TOOLS = (
         15,
         aim="latency without rdma",
         curve=_sizes,
+        usual=lambda chosen: _pings(chosen) * _PING_SECONDS,
     ),
     *(_rdma_latency(one) for one in ("ib_write_lat", "ib_read_lat", "ib_send_lat")),
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
+from hfprov.measure.duration import duration_of, duration_of_plan
 from hfprov.measure.result import Result, words
 from hfprov.measure.run import Measured
 from hfprov.measure.steps import (
@@ -17,7 +18,6 @@ from hfprov.measure.steps import (
     PairStep,
     Step,
     members,
-    seconds_of,
 )
 from hfprov.report.inert import one_line
 from hfprov.report.measured_views import unit_words
@@ -32,11 +32,11 @@ def print_measure_plan(todo: MeasurePlan) -> None:
     """What runs where, against whom, how long: before anything runs."""
     out = console(sys.stderr)
     for step in todo.steps:
-        about = f"about {seconds_of(step, todo.settings):.0f} s"
-        out.print(Text(one_line(f"{_step_words(step)}: {about}")))
+        about = duration_of(step, todo.settings, todo.at_once)
+        out.print(Text(one_line(f"{_step_words(step)}: {about}.")))
     for what, reason in todo.missing.items():
         out.print(Text(f"{one_line(what)}: not measured: {one_line(reason)}", style="yellow"))
-    out.print(Text(f"In all about {todo.seconds:.0f} s."))
+    out.print(Text(f"In all {duration_of_plan(todo)}."))
 
 
 def _step_words(step: Step) -> str:
@@ -66,7 +66,7 @@ def print_measured(done: Measured) -> None:
             out.print(Text(f"          {spoken.judge.value}: {one_line(spoken.reason)}", "dim"))
     _print_matrices(done.results)
     for blamed in done.culprits:
-        style = "yellow" if blamed.only_beside_others else "red"
+        style = "yellow" if blamed.only_beside_others or blamed.doubtful else "red"
         out.print(Text(one_line(words(blamed)), style=style))
     for what, reason in done.unfit.items():
         out.print(Text(f"{one_line(what)}: not measured: {one_line(reason)}", style="magenta"))
@@ -131,7 +131,7 @@ def measured_document(done: Measured) -> dict[str, Any]:
         "run": done.run,
         "exit_code": int(done.code),
         "plan": {
-            "seconds": round(done.plan.seconds),
+            "seconds": round(duration_of_plan(done.plan).usual),
             "steps": [_step(step) for step in done.plan.steps],
         },
         "results": [result_document(one) for one in done.results],

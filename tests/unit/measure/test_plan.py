@@ -64,13 +64,14 @@ def test_rdma_needs_a_device_on_both_ends():
     assert "RDMA device" in found.missing["c: rdma"]
 
 
-def test_a_fleet_is_measured_in_a_time_that_does_not_grow_with_it():
-    def seconds(count):
+def test_a_fleet_is_measured_in_rounds_that_do_not_grow_with_it():
+    def rounds(count):
         hosts = [f"n{number}" for number in range(count)]
-        rails = {"r": ends(hosts)}
-        return make(dict.fromkeys(hosts, ("iperf3",)), rails, (Kind.NETWORK,)).seconds
+        found = make(dict.fromkeys(hosts, ("iperf3",)), {"r": ends(hosts)}, (Kind.NETWORK,))
+        [step] = found.steps
+        return len(step.rounds)
 
-    assert seconds(10_000) <= seconds(WHOLE_RACK)
+    assert rounds(10_000) <= rounds(WHOLE_RACK)
 
 
 def test_everyone_who_takes_part_is_named_once():
@@ -213,6 +214,14 @@ def test_without_the_launcher_the_run_over_nodes_is_missing_and_that_within_a_no
     assert groups(found) == []
     assert len(found.steps) == 1
     assert "'mpirun'" in found.missing["a: collective"]
+
+
+def test_what_a_host_lacks_is_said_once_however_many_aims_need_it():
+    hosts = ("a", "b")
+    found = make(dict.fromkeys(hosts, ()), {"r": ends(hosts)}, COLLECTIVE, accelerators=8)
+    said = found.missing["a: collective"]
+    assert said.startswith("It has no 'all_reduce_perf', no 'mpirun'. Role 'diagnostics_tools'")
+    assert said.count("'all_reduce_perf'") == said.count("'diagnostics_tools'") == 1
 
 
 def test_a_node_alone_has_no_run_over_nodes_and_lacks_none():

@@ -142,3 +142,76 @@ def test_a_tool_without_a_figure_is_unknown_and_counts_for_nobody():
 def test_what_good_pairs_reach_is_not_dragged_down_by_half_of_all_being_slow():
     assert usual_of([5.0] * 6 + [25.0] * 6) == 25.0
     assert usual_of([7.0]) == 7.0
+    assert usual_of([12.8, 13.3, 13.9, 14.0, 14.02, 20.2]) == 14.02
+
+
+# -- what is told is what was measured -------------------------------------------------------------
+
+
+def table(values, test="iperf3 tcp", **kind):
+    """Exactly these medians, by pair."""
+    return [
+        Taken(IPERF, *pair, "rail", figures={test: Figure(test, "Gbit/s", (value,) * 5, **kind)})
+        for pair, value in values.items()
+    ]
+
+
+def test_one_fast_value_among_three_hosts_makes_nobody_slow():
+    values = {
+        ("n1", "n2"): 13.8, ("n2", "n1"): 14.1, ("n1", "n3"): 14.01, ("n3", "n1"): 13.27,
+        ("n2", "n3"): 20.2, ("n3", "n2"): 14.02,
+    }  # fmt: skip
+    assert culprits(table(values)) == []
+
+
+def test_a_pair_that_is_slow_one_way_is_told_in_that_direction_with_its_own_figure():
+    values = {(a, b): 14.0 + int(b[1]) / 10 for a in names(4) for b in names(4) if a != b}
+    [cause] = culprits(table({**values, ("n3", "n1"): 7.27}))
+    assert words(cause) == (
+        "iperf3 tcp in rail: slow from n3 to n1 (7.27 Gbit/s, where others reach 14.2)."
+    )
+    assert cause.value == 7.27
+    assert cause.usual in values.values()
+
+
+def test_a_pair_that_is_slow_both_ways_is_told_by_the_slower_one():
+    values = {(a, b): 14.0 for a in names(4) for b in names(4) if a != b}
+    [cause] = culprits(table({**values, ("n1", "n3"): 8.0, ("n3", "n1"): 7.0}))
+    assert "slow both ways between n3 and n1 (7 Gbit/s, where others reach 14)" in words(cause)
+
+
+def test_of_two_hosts_the_slow_way_is_told_beside_the_way_back():
+    [cause] = culprits(table({("n1", "n2"): 25.0, ("n2", "n1"): 5.0}))
+    assert words(cause) == "iperf3 tcp in rail: slow from n2 to n1 (5 Gbit/s, and 25 back)."
+
+
+def test_of_three_hosts_with_one_fast_pair_it_is_not_said_that_the_third_is_slow():
+    fast = {"n0", "n1"}
+    values = {
+        (a, b): 20.0 if {a, b} == fast else 14.0 for a in names(3) for b in names(3) if a != b
+    }
+    [cause] = culprits(table(values))
+    assert cause.doubtful
+    assert "are slow" not in words(cause)
+    assert "cannot be told who is slow" in words(cause)
+    # A tenth of what the others reach is no luck of the others.
+    [plain] = culprits(table({pair: 2.0 if "n2" in pair else 20.0 for pair in values}))
+    assert not plain.doubtful
+    assert words(plain).startswith("n2: iperf3 tcp in rail: 2 of 2 pairs are slow")
+
+
+def test_of_three_hosts_a_quick_one_does_not_make_the_other_two_slow():
+    cost = {"n0": 2.0, "n1": 20.0, "n2": 20.0}
+    values = {(a, b): cost[a] + cost[b] for a in cost for b in cost if a != b}
+    [cause] = culprits(table(values, higher_is_better=False, tolerance=LATENCY))
+    assert cause.doubtful
+    assert "cannot be told" in words(cause)
+
+
+def test_who_is_as_good_as_most_others_is_not_slow_beside_the_best():
+    left = {"n0", "n1", "n2"}
+    fast = {(a, b) for a in left for b in left}
+    values = {
+        (a, b): 20.0 if (a, b) in fast else 16.5 for a in names(5) for b in names(5) if a != b
+    }
+    assert culprits(table({**values, ("n3", "n4"): 15.9, ("n4", "n3"): 15.9})) == []

@@ -148,6 +148,24 @@ def test_a_group_is_started_on_its_first_host_and_stands_for_all(told):
     assert len(asked) == REPEATS + 1  # one to warm up
 
 
+def test_every_run_is_told_and_those_that_come_because_repeats_disagree(told):
+    values = iter(["9.00", "1.00", "9.00", "9.00", "9.00", "9.00", *["9.00"] * REPEATS])
+    told[0]["mpirun"] = lambda _: (HEAD.format(second="02", busbw=next(values)), 0)
+    heard = []
+    [taken] = session.run_group_step(FLEET, group(), Settings(), heard.append)
+    assert taken.steady
+    assert heard == [0] * (1 + REPEATS) + [REPEATS] + [0] * (REPEATS - 1)
+
+
+def test_runs_of_pairs_are_told_with_those_of_the_curve(told):
+    told[0]["ping"] = ping_of
+    [tool] = [one for one in TOOLS if one.name == "ping"]
+    step = PairStep(tool, "r", {end.host: end for end in ENDS}, ((("n1", "n2"),),))
+    heard = []
+    session.run_round(FLEET, step, [("n1", "n2")], Settings(seconds=1), heard.append)
+    assert heard == [0] * 2 * (REPEATS + 2)  # of four sizes the third one breaks
+
+
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
