@@ -110,7 +110,7 @@ def _look(record: Record, site: Site, *, as_json: bool, verbose: bool) -> int:
     with record.start_run(
         "drift", command_line(), site.fleet.baselines, secrets=site.secrets
     ) as log:
-        shown = Streamed(len(site.fleet.baselines), quiet=as_json)
+        shown = Streamed(len(site.fleet.baselines))
         done = operate.drift(record, site.fleet, log, shown)
         log.finish(int(done.code))
     found = drift_of(record, done.run, datetime.now(UTC))
@@ -134,7 +134,7 @@ def _foresee(record: Record, site: Site, policy: Policy, *, as_json: bool) -> in
     with record.start_run(
         "drift", command_line(), site.fleet.baselines, secrets=site.secrets
     ) as log:
-        shown = Streamed(len(site.fleet.baselines), quiet=as_json)
+        shown = Streamed(len(site.fleet.baselines))
         done = operate.foresee(record, site.fleet, log, policy, shown)
         log.finish(int(done.code))
     if as_json:

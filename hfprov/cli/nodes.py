@@ -121,21 +121,19 @@ def converge_and_print(
     with record.start_run(
         command, command_line(), site.fleet.baselines, secrets=site.secrets
     ) as log:
-        shown = kind(len(site.fleet.baselines), quiet=as_json)
+        shown = kind(len(site.fleet.baselines))
         done = bring_to_baseline(record, site.fleet, site.tools, log, policy, shown, print_plan)
         log.finish(int(done.code))
     return _print(command, done, as_json=as_json, verbose=verbose)
 
 
 def _print(command: str, done: Operation, *, as_json: bool, verbose: bool) -> int:
-    from hfprov.report.plan import print_not_repaired, repair_document
-    from hfprov.report.terminal import print_json, print_report, print_views
+    from hfprov.report.plan import repair_document
+    from hfprov.report.repairs import print_repair
+    from hfprov.report.terminal import print_json
 
     if as_json:
         print_json(repair_document(command, done))
     else:
-        if done.report is not None:
-            print_report(done.report)
-            print_not_repaired(done)
-        print_views(done.views, verbose=verbose)
+        print_repair(done, verbose=verbose)
     return int(done.code)

@@ -21,6 +21,8 @@ from hfprov.sweep import HostVerdicts
 from hfprov.verdict import Impact, Outcome, Verdict
 
 _REPAIRABLE = (Outcome.FAIL, Outcome.UNKNOWN)
+ENDED_BEFORE = "the play ended on this host before, or at, its role"
+NOT_COME_TO = "the rollout stopped before it came to this host"
 _MILDEST_FIRST = (Impact.NONE, Impact.RESTART, Impact.DRAIN, Impact.REBOOT)
 
 
@@ -151,13 +153,13 @@ def _left(view: HostVerdicts, plan: Plan, report: Report) -> Iterator[tuple[str,
         if role in withheld:
             why = withheld[str(role)]
         elif view.host in report.not_attempted:
-            why = "the rollout stopped before it came to this host"
+            why = NOT_COME_TO
         elif role is None or check is None or check.impact is Impact.MANUAL:
             why = f"a person must do it: 'hfprov explain {verdict.check}'"
         elif view.host in report.reboot_needed and check.impact is Impact.REBOOT:
             why = "it waits for a reboot"
         elif stopped := _stopped(report.failed.get(view.host, "")):
-            why = f"the play ended on this host before, or at, its role: {stopped}"
+            why = f"{ENDED_BEFORE}: {stopped}"
         else:
             why = "its role ran and left it so"
         yield verdict.check, verdict.subject, why
@@ -171,15 +173,3 @@ def _stopped(reason: str) -> str:
 def repair_document(command: str, done: Operation) -> Document:
     """What a repair came to, JSON-ready, with what it left."""
     return {**operation_document(command, done), "not_repaired": not_repaired(done)}
-
-
-def print_not_repaired(done: Operation) -> None:
-    """The same for people, at the end of a repair."""
-    rows = not_repaired(done)
-    if not rows:
-        return
-    out = console(sys.stderr)
-    out.print(Text("Not repaired:", style="bold yellow"))
-    for row in rows:
-        what = f"{row['check']} {one_line(row['subject'])}".strip() or "the host"
-        out.print(Text(f"  {what} on {host_names(row['hosts'])}: {one_line(row['why'])}"))

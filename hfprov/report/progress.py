@@ -18,6 +18,11 @@ _NAMES = 8
 _CLEAR_LINE = "\r\x1b[2K"
 
 
+def _named(task: TaskResult) -> str:
+    """A task with its role, as 'hfprov show' names it: tasks of many roles have one name."""
+    return f"{task.role}: {task.task}" if task.role else task.task
+
+
 class Shown(Progress):
     """Shows how far a command is with ``total`` hosts; silent when ``quiet``."""
 
@@ -36,11 +41,11 @@ class Shown(Progress):
 
     def on_task(self, task: TaskResult) -> None:
         if task.failed or task.unreachable:
-            self._line(f"{task.host}: '{task.task}' failed: {task.message}", style="red")
+            self._line(f"{task.host}: failed: {_named(task)}: {task.message}", style="red")
         elif task.changed:
-            self._line(f"{task.host}: changed: {task.task}")
+            self._line(f"{task.host}: changed: {_named(task)}")
         else:
-            self._status(f"{task.host}: {task.task}")
+            self._status(f"{task.host}: {_named(task)}")
 
     def on_host(self, view: HostVerdicts) -> None:
         self._done += 1

@@ -18,7 +18,6 @@ from rich.text import Text
 
 from hfprov.catalogue.explanations import Explanation
 from hfprov.checks.registry import Check
-from hfprov.converge import Report
 from hfprov.record.model import HistoryEntry, RunInfo
 from hfprov.record.views import RunView
 from hfprov.report.documents import compare, summary
@@ -116,21 +115,6 @@ def verdict_line(verdict: Verdict) -> Text:
     if finding.waiver:
         line.append(f" [{one_line(finding.waiver.words(datetime.now(UTC)))}]", style="cyan")
     return line
-
-
-def print_report(report: Report) -> None:
-    """What went wrong in a converge; nothing when nothing did."""
-    out = console(sys.stderr)
-    for host, reason in report.failed.items():
-        out.print(Text(f"{host} failed: {one_line(reason)}", style="red"))
-    for host, reason in report.reboot_needed.items():
-        out.print(Text(f"{host} needs a reboot: {one_line(reason)}", style="yellow"))
-    if report.reboot_needed:
-        out.print(Text("Reboot them with 'hfprov reboot', drained.", style="yellow"))
-    if report.stopped:
-        out.print(Text(f"The rollout stopped. {one_line(report.stopped)}", style="red"))
-    if report.not_attempted:
-        out.print(Text(f"Not attempted: {', '.join(report.not_attempted)}", style="yellow"))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -13,7 +13,8 @@ from hfprov.operate import Operation, Policy
 from hfprov.record.model import Change
 from hfprov.report.drift import drift_of
 from hfprov.report.drift_text import Streamed, cause_lines, host_names, print_drift
-from hfprov.report.plan import not_repaired, plan_document, print_not_repaired, print_plan
+from hfprov.report.plan import not_repaired, plan_document, print_plan
+from hfprov.report.repairs import print_not_repaired
 from hfprov.report.textfile import require_writable, write_textfile
 from hfprov.sweep import HostVerdicts
 from hfprov.verdict import Impact, Verdict, failed, unknown, warned
