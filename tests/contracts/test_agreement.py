@@ -78,5 +78,19 @@ def test_the_page_is_up_to_date():
 
 def test_a_disagreement_without_a_reason_is_seen_on_the_page(agreement):
     one = {"limits": {"x": {"drift": ["limits.session"], "check_mode": []}}}
-    assert "**no reason given**" in agreement.page(one, {})
-    assert "nothing" in agreement.page(one, {"limits": {"x": "because"}})
+    assert "**no reason given**" in agreement.page(one, {}, {})
+    assert "nothing" in agreement.page(one, {"limits": {"x": "because"}}, {})
+
+
+def test_what_nobody_measured_is_on_the_page(agreement):
+    one = {"limits": {"x": {"drift": ["limits.session"], "check_mode": ["write"]}}}
+    mutations = {"limits": [{"what": "x"}, {"what": "y"}], "rdma": [{"what": "z"}]}
+    page = agreement.page(one, {}, mutations)
+    assert "Not measured yet: 2." in page
+    assert "| `limits` | y |\n| `rdma` | z |" in page
+    assert "| `limits` | x |\n" not in page
+
+
+def test_a_run_that_ends_early_has_something_of_each_role(agreement):
+    tasks = [("a", {"what": "1"}), ("a", {"what": "2"}), ("b", {"what": "3"})]
+    assert [one["what"] for _, one in agreement._by_turns(tasks)] == ["1", "3", "2"]

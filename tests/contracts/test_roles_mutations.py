@@ -77,12 +77,16 @@ def on_node(node: str, *argv: str, stdin: str = "") -> str:
     return done.stdout
 
 
+def stack_of(node: str) -> str:
+    """What configures the node's data interface."""
+    found = on_node(node, "ls /etc/network/interfaces.d/eth1 2>/dev/null || true").strip()
+    return "ifupdown" if found else "networkd"
+
+
 def node_with(stack: str) -> str:
     """The first node whose data interface is configured by this stack."""
-    for index in (1, 2):
-        node = f"node{index:02}"
-        found = on_node(node, "ls /etc/network/interfaces.d/eth1 2>/dev/null || true").strip()
-        if bool(found) == (stack == "ifupdown"):
+    for node in ("node01", "node02"):
+        if stack_of(node) == stack:
             return node
     pytest.fail(f"The rack has no node with '{stack}'.")
 
@@ -96,6 +100,11 @@ def baseline() -> Baseline:
     for name in ("memlock_kib", "nofile", "nproc", "stack_kib"):
         values[f"container_runtime_{name}"] = values[f"limits_{name}"]
     return Baseline("node", tuple(GROUPS), {name: Value(v, "") for name, v in values.items()})
+
+
+def engine() -> str:
+    """The container engine that the rack declares."""
+    return str(baseline()["container_runtime_engine"])
 
 
 def bad_checks(node: str, role: str) -> set[str]:
@@ -157,7 +166,10 @@ RESTORE = {
         "tar -xpf /srv/hfprov-kernels/baseline.tar"
     ),
     "limits": "systemctl kill -s HUP systemd-logind; systemctl restart ssh",
-    "jumbo_mtu": "networkctl reload; ip link set eth1 mtu 9000; sleep 0.5",
+    "jumbo_mtu": (
+        "systemctl stop hfprov-mtu-guard.timer 2>/dev/null; networkctl reload; "
+        "ip link set eth1 mtu 9000; sleep 0.5"
+    ),
     "irq_affinity": (
         "test -x /usr/sbin/ethtool || apt-get -qq -y install ethtool >/dev/null; "
         "systemctl reset-failed"
@@ -201,14 +213,14 @@ STOP_RIVALS = "systemctl stop ntpsec.service ntp.service tuned.service 2>/dev/nu
 
 
 @functools.cache
-def prepare_for_kernels() -> None:
+def prepare_for_kernels(names: tuple[str, ...]) -> None:
     """What a container lacks: kernels, a boot menu, and the wish to have them looked after."""
     variables = RACK / "inventory/group_vars/accelerators.yml"
     declared = variables.read_text()
     if "kernel_in_containers" not in declared:
         variables.write_text(declared.rstrip() + "\n" + KERNEL_VARIABLES)
     script = (ROOT / "molecule/kernel/fake_kernels.sh").read_text()
-    nodes = {node_with(stack) for stack in ("networkd", "ifupdown")}
+    nodes = set(names)
     for node in nodes:
         on_node(node, "sh", "-s", stdin=script)
     converge(nodes, "kernel")
@@ -220,11 +232,11 @@ def prepare_for_kernels() -> None:
 def nodes(role):
     """Name of a node by its stack. What the test changes is undone, without the roles' help."""
     found = {stack: node_with(stack) for stack in ("networkd", "ifupdown")}
-    if role == "container_runtime" and baseline()["container_runtime_engine"] != "docker":
+    if role == "container_runtime" and engine() != "docker":
         # HFPROV_TEST_RACK names a rack that somebody else declares: practice racks have no engine.
         pytest.skip("The rack's inventory does not declare 'container_runtime_engine: docker'.")
     if role == "kernel":
-        prepare_for_kernels()
+        prepare_for_kernels(tuple(found.values()))
     for node in found.values():
         on_node(node, SNAPSHOT)
     yield found
