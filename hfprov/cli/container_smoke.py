@@ -46,7 +46,8 @@ def container_smoke(
     from hfprov.container_smoke.run import exit_code
     from hfprov.report.documents import sweep_document
     from hfprov.report.progress import Shown
-    from hfprov.report.terminal import print_json, print_views
+    from hfprov.report.terminal import print_json
+    from hfprov.report.tested import print_tested
 
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
@@ -65,5 +66,5 @@ def container_smoke(
     if as_json:
         print_json(sweep_document("container-smoke", log.id, views, code))
     else:
-        print_views(views, verbose=verbose)
+        print_tested(views, verbose=verbose)
     return int(code)

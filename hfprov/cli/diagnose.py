@@ -48,7 +48,8 @@ def diagnose(
     from hfprov.operate import exit_code_for
     from hfprov.report.documents import sweep_document
     from hfprov.report.progress import Shown
-    from hfprov.report.terminal import print_json, print_views
+    from hfprov.report.terminal import print_json
+    from hfprov.report.tested import print_tested, required
 
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
@@ -56,10 +57,10 @@ def diagnose(
         shown = Shown(len(site.fleet.baselines), quiet=as_json)
         views = run_diagnosis(site.fleet, log, level, on_host=shown.on_host)
         revoke_bad(record, views, log)
-        code = exit_code_for(views)
+        code = exit_code_for(required(views))
         log.finish(int(code))
     if as_json:
         print_json(sweep_document("diagnose", log.id, views, code))
     else:
-        print_views(views, verbose=verbose)
+        print_tested(views, verbose=verbose)
     return int(code)

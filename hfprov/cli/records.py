@@ -59,8 +59,9 @@ def show(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one run: each host's state and verdicts, what was changed, what happened."""
+    """Show one run: each host's state and verdicts, changes, events, and what was measured."""
     from hfprov.report.documents import run_document
+    from hfprov.report.measured import print_recorded
     from hfprov.report.terminal import print_json, print_run
 
     wanted = wanted_hosts(inventory, limit)
@@ -70,6 +71,11 @@ def show(
             print_json(run_document(view))
         else:
             print_run(view, verbose=verbose)
+            print_recorded(
+                one
+                for one in record.measurements(wanted_run=view.id)
+                if wanted is None or wanted(one.host)
+            )
 
 
 def history(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.text import Text
@@ -19,6 +19,7 @@ from hfprov.measure.steps import (
     Step,
     members,
 )
+from hfprov.record.model import Measurement
 from hfprov.report.inert import one_line
 from hfprov.report.measured_views import unit_words
 from hfprov.report.terminal import STYLES, console, print_table
@@ -26,6 +27,8 @@ from hfprov.verdict import Outcome
 
 _MATRIX = 16
 """Hosts up to which pairs are shown as a matrix; more do not fit a terminal."""
+_RECORDED = 200
+"""Values of a recorded run that are shown."""
 
 
 def print_measure_plan(todo: MeasurePlan) -> None:
@@ -122,6 +125,22 @@ def _cell(result: Result | None) -> str | Text:
     if result.summary is None:
         return Text("?", style=STYLES[Outcome.UNKNOWN])
     return f"{result.summary.median:.4g}"
+
+
+def print_recorded(found: Iterable[Measurement]) -> None:
+    """What a run has measured, a line for each value; of a fleet the first ones only."""
+    out = console()
+    for number, one in enumerate(found):
+        if number == _RECORDED:
+            out.print(
+                Text("More was measured. Give '--limit' to see that of some hosts.", style="dim")
+            )
+            return
+        ends = f"{one.host} -> {one.peer}" if one.peer else one.host
+        value = "no value" if one.value is None else f"{one.value:.4g} {one.unit}"
+        samples = f" ({len(one.samples)} samples)" if len(one.samples) > 1 else ""
+        judged = f": {outcome}" if (outcome := one.conditions.get("outcome")) else ""
+        out.print(Text(one_line(f"{ends} {one.test} {value}{samples}{judged}")))
 
 
 def measured_document(done: Measured) -> dict[str, Any]:

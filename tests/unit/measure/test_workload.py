@@ -6,8 +6,12 @@ import json
 
 import pytest
 
+from hfprov.cli.records import show
+from hfprov.cli.trials import record_workload
 from hfprov.errors import UsageError
 from hfprov.measure.workload import measurements, read_workload
+from hfprov.record.model import HostState
+from hfprov.record.store import Record
 
 GOOD = {
     "workload": "llama training",
@@ -67,3 +71,31 @@ def test_a_figure_that_is_no_number_is_refused(file):
 def test_a_file_that_is_not_there_is_said(tmp_path):
     with pytest.raises(UsageError, match="cannot be read"):
         read_workload(tmp_path / "none.json")
+
+
+INVENTORY = """
+accelerators:
+  vars: {jumbo_mtu_interfaces: [eth1], time_sync_servers: [ntp.example], node_sku: none}
+  hosts:
+    n1: {ansible_host: 192.0.2.1}
+    n2: {ansible_host: 192.0.2.2}
+"""
+
+
+def test_a_recorded_workload_is_shown_with_its_figures_and_no_host_was_left_out(
+    file, tmp_path, capsys
+):
+    inventory, db = tmp_path / "hosts.yml", str(tmp_path / "record.db")
+    inventory.write_text(INVENTORY, encoding="utf-8")
+    assert record_workload(file(GOOD), inventory=[inventory], db=db) == 0
+    capsys.readouterr()
+    with Record.open(db) as record:
+        assert record.run("last").states() == {HostState.OBSERVED: 2}
+    show(db=db)
+    said = capsys.readouterr().out
+    assert "n1 observed" in said
+    assert "n2 workload llama training throughput 11 samples/s (3 samples)" in said
+    show(db=db, limit="n1")
+    said = capsys.readouterr().out
+    assert "n1 workload" in said
+    assert "n2 workload" not in said

@@ -12,7 +12,13 @@ from hfprov.measure.steps import Machine, MeasurePlan
 from hfprov.measure.taken import Taken
 from hfprov.measure.tool import LATENCY, End, Figure, Kind, Settings
 from hfprov.measure.tools import TOOLS, tools_of
-from hfprov.report.measured import measured_document, print_measure_plan, print_measured
+from hfprov.record.model import Measurement
+from hfprov.report.measured import (
+    measured_document,
+    print_measure_plan,
+    print_measured,
+    print_recorded,
+)
 
 HOSTS = ("n1", "n2", "n3")
 PING = next(tool for tool in TOOLS if tool.name == "ping")
@@ -56,6 +62,20 @@ def test_a_latency_is_shown_with_its_percentiles_its_direction_and_the_slow_node
     assert "50 us (5 repeats, 50 to 50, p99.9 100)" in said
     assert "us, less is better, from the row to the column" in said
     assert "n2: ping round trip in r: 2 of 2 pairs are slow (500 us, where others need 50)." in said
+
+
+def test_of_a_recorded_run_the_first_values_are_shown_and_a_fleet_is_cut(capsys):
+    hostile = Measurement("n1", "iperf3 tcp\x1b[2J", 14.02, "Gbit/s", "n2", samples=(14.0, 14.02),
+                          conditions={"outcome": "pass"})  # fmt: skip
+    print_recorded([hostile, Measurement("n1", "fio write", None, "GB/s")])
+    assert capsys.readouterr().out.splitlines() == [
+        "n1 -> n2 iperf3 tcp 14.02 Gbit/s (2 samples): pass",
+        "n1 fio write no value",
+    ]
+    print_recorded(hostile for _ in range(1000))
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) < 300
+    assert said[-1] == "More was measured. Give '--limit' to see that of some hosts."
 
 
 def test_programs_are_told_the_same(done):
