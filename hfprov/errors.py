@@ -6,7 +6,9 @@ prints them. An exception that is not an :class:`HfprovError` is a bug in hfprov
 
 from __future__ import annotations
 
+import copy
 from enum import IntEnum
+from typing import TypeVar
 
 
 class ExitCode(IntEnum):
@@ -35,6 +37,21 @@ class HfprovError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+E = TypeVar("E", bound=Exception)
+
+
+def anew(error: E) -> E:
+    """The same error without its traceback, to be kept, or raised of one that is kept.
+
+    A kept traceback keeps what its functions worked on, such as all that a node answered; and what
+    keeps the error is part of that, so that nothing of it goes before Python looks for cycles.
+    """
+    try:
+        return copy.copy(error)
+    except Exception:  # noqa: BLE001 - not every class of a library can be copied
+        return error.with_traceback(None)
 
 
 class UsageError(HfprovError):

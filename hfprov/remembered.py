@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Check, Facts
+from hfprov.errors import anew
 from hfprov.judge import findings_of
 from hfprov.reading import Observation, RawResults, Result, Source
 from hfprov.verdict import Verdict
@@ -90,7 +91,7 @@ class _Sources:
             try:
                 found = source.parse(watched, self.nobody)
             except Exception as raised:  # noqa: BLE001 - raised again in every check that asks
-                error = raised
+                error = anew(raised)
             touched = frozenset(results.touched)
             self._parsed[source.name] = _Parsed(found, error, touched, results.all_touched)
         return self._parsed[source.name]
@@ -114,7 +115,7 @@ class _WatchedFacts(Facts):
         self.results.touched |= parsed.touched
         self.results.all_touched |= parsed.all_touched
         if parsed.error is not None:
-            raise parsed.error
+            raise anew(parsed.error)
         found: F = parsed.facts
         return found
 

@@ -64,8 +64,8 @@ class Systemd:
 
     def install(self, job: Job) -> tuple[Path, ...]:
         """Write both units and start the timer; the paths. What is installed is replaced."""
-        _check_calendar(job.at)
-        paths = []
+        check_calendar(job.at)
+        paths, new = [], []
         for name, text in units(job, user=self._user).items():
             path = self.folder / name
             _require_ours(path)
@@ -73,13 +73,18 @@ class Systemd:
                 path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise UsageError(f"'{path.parent}' cannot be made: {error.strerror}.") from error
+            new += [] if path.exists() else [path]
             with replacing(path, mode=_MODE) as out:
                 out.write(text)
             paths.append(path)
-        self._run("daemon-reload")
-        self._run("enable", "--now", TIMER)
-        # A timer that was active keeps its old time until it is started anew.
-        self._run("restart", TIMER)
+        try:
+            self._run("daemon-reload")
+            self._run("enable", "--now", TIMER)
+            # A timer that was active keeps its old time until it is started anew.
+            self._run("restart", TIMER)
+        except UsageError:
+            _unlink(new)
+            raise
         return tuple(paths)
 
     def remove(self) -> bool:
@@ -90,13 +95,18 @@ class Systemd:
             _require_ours(path)
         if not present:
             return False
-        if self.folder / TIMER in present:
-            self._run("disable", "--now", TIMER)
-        for path in present:
-            try:
-                path.unlink()
-            except OSError as error:
-                raise UsageError(f"'{path}' cannot be removed: {error.strerror}.") from error
+        silent = ""
+        try:
+            if self.folder / TIMER in present:
+                self._run("disable", "--now", TIMER)
+        except UsageError as error:
+            silent = error.message
+        _unlink([*present, self.folder / "timers.target.wants" / TIMER])
+        if silent:
+            raise UsageError(
+                f"The units are gone, but systemd could not be told: {silent}",
+                hint="A timer that is active stays so until systemd reads its units again.",
+            )
         self._run("daemon-reload")
         return True
 
@@ -147,7 +157,16 @@ def quoted(word: str) -> str:
     return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _check_calendar(text: str) -> None:
+def _unlink(paths: Sequence[Path]) -> None:
+    for path in paths:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise UsageError(f"'{path}' cannot be removed: {error.strerror}.") from error
+
+
+def check_calendar(text: str) -> None:
+    """Raises UsageError for what is no time, and where there is no systemd to tell."""
     if shutil.which("systemd-analyze") is None:
         raise UsageError(
             "This machine has no systemd, so there are no timers.",

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from hfprov.baseline import Baseline
-from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.errors import NoEvidenceError, NotUnderstoodError, anew
 from hfprov.evidence.text import excerpt
 from hfprov.reading import Observation, Source
 from hfprov.verdict import Finding, Impact
@@ -39,21 +39,19 @@ class Facts:
     def get(self, source: Source[F]) -> F:
         """The facts of a source. Raises NoEvidenceError or NotUnderstoodError."""
         if source.name in self._errors:
-            raise self._errors[source.name]
+            raise anew(self._errors[source.name])
         if source.name not in self._parsed:
             try:
                 self._parsed[source.name] = source.parse(self.seen, self._baseline)
             except (NoEvidenceError, NotUnderstoodError) as error:
-                self._errors[source.name] = error
+                self._errors[source.name] = anew(error)
                 raise
             except Exception as error:
                 # What one node answers must not end the run of all the others.
                 problem = excerpt(f"{type(error).__name__}: {error}")
-                failure = NotUnderstoodError(
-                    f"'{source.name}' was not understood ({problem}). Please report it."
-                )
-                self._errors[source.name] = failure
-                raise failure from error
+                said = f"'{source.name}' was not understood ({problem}). Please report it."
+                self._errors[source.name] = NotUnderstoodError(said)
+                raise NotUnderstoodError(said) from error
         found: F = self._parsed[source.name]
         return found
 

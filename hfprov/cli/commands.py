@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from hfprov.cli import (
@@ -32,6 +34,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=reference.print_version
+        ),
+    ] = False,
+) -> None:
+    del version  # its callback has ended the command
+
+
 nodes.register(app)
 certificates.register(app)
 drift.register(app)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import gc
+import getpass
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,8 +111,22 @@ def selection(
         )
     password = None
     if ask_become_pass:
-        password = typer.prompt("sudo password", hide_input=True, err=True)
+        password = _asked("sudo password")
     return Selection(tuple(inventory), limit, tuple(vault or ()), password)
+
+
+def _asked(what: str) -> str:
+    """A secret from the terminal. Raises UsageError where there is none to ask on."""
+    with warnings.catch_warnings():
+        # Without a terminal it would warn, and read from what may be a file.
+        warnings.simplefilter("error", getpass.GetPassWarning)
+        try:
+            return str(typer.prompt(what, hide_input=True, err=True))
+        except getpass.GetPassWarning as error:
+            raise UsageError(
+                f"There is no terminal to ask for the {what} on.",
+                hint="Put it into a vault, as 'ansible_become_password'.",
+            ) from error
 
 
 def wanted_hosts(inventory: list[Path] | None, limit: str | None) -> Callable[[str], bool] | None:
@@ -195,7 +211,12 @@ def open_record(db: str | None, *, create: bool = True) -> Iterator[Record]:
 
     where = db or str(default_db())
     if create and "://" not in where:
-        Path(where).expanduser().parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(where).expanduser().parent
+        # A folder that was named is made, and no tree: a typo would begin a second history.
+        with contextlib.suppress(FileNotFoundError):
+            folder.mkdir(parents=db is None, exist_ok=True)
+        if not folder.is_dir():
+            raise UsageError(f"There is no folder '{folder}' for the record.", hint="Make it.")
     with Record.open(where, create=create) as record:
         yield record
 

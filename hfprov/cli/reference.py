@@ -26,13 +26,16 @@ def explain(
     from hfprov.catalogue.explanations import explanations
     from hfprov.checks.registry import all_checks
     from hfprov.judge import find_check
-    from hfprov.report.documents import explanation_document
+    from hfprov.report.documents import explanation_document, explanations_document
     from hfprov.report.terminal import print_explanation, print_json, print_table
     from hfprov.verdict import Impact
 
     texts = explanations()
     if check is None:
         checks = {one.id: one for one in all_checks()}
+        if as_json:
+            print_json(explanations_document(checks, texts))
+            return
         rows = [
             (name, one.role or "-", one.impact, texts[name].title) for name, one in checks.items()
         ]
@@ -82,6 +85,13 @@ def parse(
         print_json(document)
     else:
         print_facts(document["facts"])
+
+
+def print_version(wanted: bool) -> None:
+    """For ``--version``, which other programs have."""
+    if wanted:
+        version()
+        raise typer.Exit
 
 
 def version() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,7 @@ from hfprov.cli.options import (
     InventoryOption,
     JsonOption,
     LimitOption,
+    Selection,
     VaultOption,
     default_db,
     selection,
@@ -58,25 +60,20 @@ def install(
 ) -> None:
     """Install a timer and a service that run 'hfprov drift', every night unless told otherwise."""
     from hfprov.report.textfile import require_writable
-    from hfprov.schedule import Job, Systemd, units
+    from hfprov.schedule import Job, Systemd, check_calendar, units
 
     chosen = selection(inventory, limit, vault_password_file)
     if textfile is not None:
         require_writable(textfile)
-    argv = [sys.executable, "-m", "hfprov", "drift"]
-    for path in chosen.inventory:
-        argv += ["-i", str(_existing(path))]
-    if limit is not None:
-        argv += ["--limit", limit]
-    argv += ["--db", _database(db)]
-    for path in chosen.vault_password_files:
-        argv += ["--vault-password-file", str(_existing(path))]
+    argv = _drift(chosen, db)
     if textfile is not None:
         argv += ["--textfile", str(textfile.absolute())]
     if repair:
         argv += ["--repair", "--only", "safe"]
     job = Job(tuple(argv), at, on_failure=on_failure)
     if show_only:
+        if shutil.which("systemd-analyze"):  # it may be for another machine
+            check_calendar(at)
         for name, text in units(job, user=_is_user(user)).items():
             typer.echo(f"# {name}\n{text}")
         return
@@ -85,9 +82,22 @@ def install(
     typer.echo("'hfprov schedule show' says when it runs next, and how it went.")
 
 
+def _drift(chosen: Selection, db: str | None) -> list[str]:
+    """The command line of 'hfprov drift', which must hold from any folder."""
+    argv = [sys.executable, "-m", "hfprov", "drift"]
+    for path in chosen.inventory:
+        argv += ["-i", str(_existing(path))]
+    if chosen.limit is not None:
+        argv += ["--limit", chosen.limit]
+    argv += ["--db", _database(db)]
+    for path in chosen.vault_password_files:
+        argv += ["--vault-password-file", str(_existing(path))]
+    return argv
+
+
 def _existing(path: Path) -> Path:
     if not path.exists():
-        raise UsageError(f"There is no '{path}'.")
+        raise UsageError(f"There is no '{path}'.", hint="Check the path.")
     return path.absolute()
 
 

@@ -105,7 +105,7 @@ class Database:
         except ModuleNotFoundError as error:
             raise RecordError(
                 f"The record '{self.name}' needs the Python package '{error.name}'.",
-                hint="pip install 'psycopg[binary]'",
+                hint="Install hfprov with its extra: 'hfprov[postgresql]'.",
             ) from error
         except (SQLAlchemyError, sqlite3.Error) as error:
             raise self._record_error(error) from error

@@ -159,7 +159,8 @@ def find_certificate(connection: Connection, certificate_id: str) -> Certificate
     row = connection.execute(_certificates().where(certificate.c.id == certificate_id)).first()
     if row is None:
         raise RecordError(
-            f"The record has no certificate '{certificate_id}'.", hint="List the certificates."
+            f"The record has no certificate '{certificate_id}'.",
+            hint="'hfprov certificates' lists them.",
         )
     return certificate_from(row)
 

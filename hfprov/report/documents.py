@@ -141,6 +141,16 @@ def explanation_document(name: str, check: Check | None, text: Explanation) -> D
     }
 
 
+def explanations_document(
+    checks: Mapping[str, Check], texts: Mapping[str, Explanation]
+) -> Document:
+    """Every explanation: of checks, and of results of tests, which have no check."""
+    return {
+        "schema": "hfprov.explanations/1",
+        "checks": [explanation_document(name, checks.get(name), texts[name]) for name in texts],
+    }
+
+
 def run_info_document(info: RunInfo) -> Document:
     return {
         "run": info.id,

@@ -267,6 +267,7 @@ def every_document(record, run, lab_json):
     yield certified_report.verification_document(Verification("f", "me", issued(), []))
     yield documents.baseline_document(BASELINE, golden_table(BASELINE))
     yield from (documents.explanation_document(one.id, one, text[one.id]) for one in all_checks())
+    yield documents.explanations_document({one.id: one for one in all_checks()}, text)
     yield documents.runs_document(record.runs())
     yield documents.run_document(record.run(run))
     yield documents.history_document("n1", record.history("n1"))

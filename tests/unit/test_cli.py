@@ -250,6 +250,17 @@ def test_letters_that_the_terminal_lacks_are_no_error():
     assert "Traceback" not in done.stderr
 
 
+def test_all_explanations_are_one_document():
+    told = json.loads(hfprov("explain", "--json").stdout)["checks"]
+    names = {one["check"]: one["role"] for one in told}
+    assert (names["limits.session"], names["container_smoke.result"]) == ("limits", None)
+    assert len(names) == len(told)
+
+
+def test_the_version_is_an_option_too():
+    assert hfprov("--version").stdout == hfprov("version").stdout
+
+
 def test_results_of_tests_that_are_no_checks_are_explained_too():
     assert "Likely causes" in hfprov("explain", "container_smoke.result").stdout
     assert "container_smoke.result" in hfprov("explain").stdout

@@ -1,14 +1,18 @@
 """The judge: what cannot be said is unknown, and a bug in one check hides no other."""
 
+import gc
+import weakref
+
 import pytest
 
 from hfprov.baseline import Baseline
 from hfprov.checks import registry
 from hfprov.checks.registry import Check, Facts
-from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.errors import NoEvidenceError, NotUnderstoodError, anew
 from hfprov.evidence.system import COMMAND_LINES, PROCESSES
 from hfprov.judge import judge, outcome_of, reads_for, unreachable
 from hfprov.reading import Observation, Result, Source, file, text_source
+from hfprov.remembered import Remembered
 from hfprov.verdict import Impact, Outcome, passed
 
 READ = file("/etc/thing")
@@ -119,6 +123,47 @@ def test_facts_are_parsed_once_and_failures_are_kept():
         with pytest.raises(NoEvidenceError):
             facts.get(source)
     assert calls == [1]
+
+
+class UncopiedError(ValueError):
+    def __reduce__(self):
+        raise TypeError("cannot be copied")
+
+
+def test_an_error_that_cannot_be_copied_is_still_that_error():
+    error = UncopiedError("gone")
+    assert anew(error) is error
+
+
+class Results(dict):
+    """Results that can be seen to be gone."""
+
+
+@pytest.mark.parametrize("error", [NoEvidenceError, ValueError])
+@pytest.mark.parametrize("remember", [True, False], ids=["remembered", "judged"])
+def test_what_failed_keeps_nothing_of_the_host(only, error, remember):
+    def parse(_seen, _):
+        raise error("gone")
+
+    odd = Source("odd", lambda _: (READ,), parse)
+    only(lambda facts, _: iter([passed(observed=facts.get(odd))]), sources=(odd,))
+    facts = Facts(Observation(Results(seen(text="x").results)), Baseline("n1", ()))
+    kept = weakref.ref(facts.seen.results)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(2):
+            if remember:
+                checks = tuple(registry.all_checks())
+                [verdict] = Remembered().judge(checks, facts, Baseline("n1", ()))
+                assert verdict.outcome is Outcome.UNKNOWN
+            else:
+                with pytest.raises((NoEvidenceError, NotUnderstoodError)):
+                    facts.get(odd)
+        del facts
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 def test_a_parser_that_stumbles_over_an_answer_is_not_understood_and_ends_nothing():

@@ -75,6 +75,40 @@ def test_install_starts_the_timer_and_remove_takes_both_away(said, tmp_path):
     assert systemd.status().files == {}
 
 
+@pytest.fixture
+def deaf(said, monkeypatch):
+    """A systemd that cannot be reached, as for a user without a session."""
+    told = schedule._output
+
+    def output(*argv):
+        if argv[0] == "systemctl":
+            raise UsageError("Failed to connect to bus.")
+        return told(*argv)
+
+    monkeypatch.setattr(schedule, "_output", output)
+    return said
+
+
+@pytest.mark.usefixtures("deaf")
+def test_what_systemd_did_not_take_is_not_left_behind(tmp_path):
+    systemd = Systemd(user=True, folder=tmp_path)
+    with pytest.raises(UsageError, match="connect to bus"):
+        systemd.install(JOB)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("said")
+def test_units_are_removed_also_when_systemd_cannot_be_told(tmp_path, request):
+    systemd = Systemd(user=True, folder=tmp_path)
+    systemd.install(JOB)
+    (tmp_path / "timers.target.wants").mkdir()
+    (tmp_path / "timers.target.wants" / TIMER).symlink_to(tmp_path / TIMER)
+    request.getfixturevalue("deaf")
+    with pytest.raises(UsageError, match="could not be told: Failed to connect"):
+        systemd.remove()
+    assert [path for path in tmp_path.rglob("*") if not path.is_dir()] == []
+
+
 @pytest.mark.usefixtures("said")
 def test_a_unit_of_somebody_else_is_left_alone(tmp_path):
     theirs = tmp_path / TIMER
@@ -102,7 +136,7 @@ def test_print_installs_nothing(said, tmp_path):
     assert done.exit_code == 0, done.output
     assert f"-m hfprov drift -i {tmp_path} --db " in done.stdout
     assert "x.db --repair --only safe" in done.stdout
-    assert said == []
+    assert [words[0] for words in said] == ["systemd-analyze"]
 
 
 @pytest.mark.usefixtures("said")
