@@ -11,9 +11,13 @@ from hfprov.declare.connection import Connection
 from hfprov.errors import ExitCode
 from hfprov.measure import run as runs
 from hfprov.measure import session
+from hfprov.measure.judges import Bound
 from hfprov.measure.look import Looked, Ready
+from hfprov.measure.result import Judging, culprits, judge
 from hfprov.measure.run import Request, measure
-from hfprov.measure.tool import Kind
+from hfprov.measure.taken import Taken
+from hfprov.measure.tool import Figure, Kind
+from hfprov.measure.tools import TOOLS
 from hfprov.record.model import HostState
 from hfprov.record.store import Record
 from hfprov.remote import Output
@@ -80,3 +84,17 @@ def test_hosts_that_could_not_be_measured_were_looked_at_nevertheless(site):
     assert [one.host for one in done.results] == ["n1"]
     assert states == LOOKED_AT
     assert said[0].startswith("stress-ng on 1 host, about 63 s, up to ")
+
+
+@pytest.mark.parametrize(("others", "code"), [(14.0, ExitCode.UNKNOWN), (9.0, ExitCode.BAD)])
+def test_a_host_that_may_be_slow_is_not_bad_and_not_good_either(others, code):
+    [iperf] = [one for one in TOOLS if one.name == "iperf3"]
+    hosts = ("n1", "n2", "n3")
+    taken = [
+        Taken(iperf, a, b, "r", figures={"t": Figure("t", "Gbit/s", (value,) * 5)})
+        for a in hosts
+        for b in hosts
+        if a != b and (value := others if "n3" in (a, b) else 20.0)
+    ]
+    results = judge(taken, Judging({(host, "t"): Bound(5, "declared") for host in hosts}, {}, {}))
+    assert runs._exit_code(results, culprits(taken), {}) is code
