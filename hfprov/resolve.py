@@ -7,14 +7,17 @@ where it was set.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from hfprov import paths
 from hfprov.baseline import Baseline
-from hfprov.errors import BaselineError
+from hfprov.errors import BaselineError, Problem
 from hfprov.inventory import Inventory
 
-__all__ = ["resolve"]
+__all__ = ["require_valid", "resolve"]
 
 
 def resolve(inventory: Inventory, roles_dir: Path | None = None) -> dict[str, Baseline]:
@@ -45,3 +48,26 @@ def resolve(inventory: Inventory, roles_dir: Path | None = None) -> dict[str, Ba
     if problems:
         raise BaselineError(problems)
     return baselines
+
+
+def require_valid(
+    role: str, given: Mapping[str, Mapping[str, Any]], baselines: Mapping[str, Baseline]
+) -> None:
+    """Values of a role's variables that are given by options, e.g. ``--before``, by their option.
+
+    They are held to what the inventory's are, types and bounds, beside what it declares for each
+    host. Raises BaselineError with every problem.
+    """
+    os.environ.setdefault("ANSIBLE_CONFIG", str(paths.ansible_config()))
+    from hfprov.declare.given import given_problems  # noqa: PLC0415 - imports Ansible, as above
+
+    found: dict[str, Problem] = {}
+    # Hosts share what is equal in their baselines; what is said of them is said once.
+    kinds = {id(one.values): one for one in baselines.values()}
+    for baseline in kinds.values():
+        beside = {name: one.value for name, one in baseline.values.items()}
+        for option, values in given.items():
+            for problem in given_problems(role, values, option, beside):
+                found[str(problem)] = problem
+    if found:
+        raise BaselineError(list(found.values()))

@@ -64,6 +64,7 @@ def trial(
     from hfprov.measure.trial import trial as run_trial
     from hfprov.report.terminal import print_json
     from hfprov.report.trials import print_trial, trial_document
+    from hfprov.resolve import require_valid
 
     asked = TrialRequest(
         role,
@@ -74,6 +75,8 @@ def trial(
     )
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
+    given = {"--before": asked.before, "--after": asked.after}
+    require_valid(role, given, site.fleet.baselines)
     with started("trial", site, db) as (record, log):
         done = run_trial(
             record,

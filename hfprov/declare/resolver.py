@@ -12,6 +12,7 @@ from typing import Any
 from ansible.utils.vars import combine_vars
 
 from hfprov.baseline import Baseline, Value
+from hfprov.declare.bounds import bounds, broken_pairs, wrong_with
 from hfprov.declare.engine import Engine
 from hfprov.declare.files import nearest, shown
 from hfprov.declare.layers import Layers
@@ -96,6 +97,7 @@ class Resolver:
         self._by_identity: dict[tuple[str, int], tuple[Any, _Found | None]] = {}
         self._rendered_once: dict[Any, tuple[list[Any], _Found]] = {}
         self._validated: dict[tuple[str, str], tuple[Any, str]] = {}
+        self._pairs: dict[int, tuple[Mapping[str, Value], list[Problem]]] = {}
         self._problems: dict[tuple[str, str, str], list[str]] = defaultdict(list)
         self._without_play: list[str] = []
 
@@ -113,6 +115,7 @@ class Resolver:
         roles = tuple(role for role in in_play if role not in skipped)
         shape = self._shape(host, variables, roles)
         if shape.values is not None:
+            self._judge_pairs(name, shape.values)
             return Baseline(name, roles, shape.values)
         values = {}
         for variable, plain in shape.found.items():
@@ -124,7 +127,22 @@ class Resolver:
                 values[variable] = one.value
         # What hosts have in common is judged once: let them have it, object for object.
         same = tuple((variable, id(value)) for variable, value in values.items())
-        return Baseline(name, roles, self._values.setdefault(same, MappingProxyType(values)))
+        shared = self._values.setdefault(same, MappingProxyType(values))
+        self._judge_pairs(name, shared)
+        return Baseline(name, roles, shared)
+
+    def _judge_pairs(self, host: str, values: Mapping[str, Value]) -> None:
+        """Note what contradicts itself; hosts that share their values are judged once."""
+        if id(values) not in self._pairs:
+            plain = {name: one.value for name, one in values.items()}
+            problems = []
+            for pair, given, name, wrong in broken_pairs(plain):
+                said = wrong.said(plain[name], secret=values[name].secret)
+                text = f"With '{given}' as it is declared, '{name}' {said}."
+                problems.append(Problem(values[given].origin, text, hint=pair.why))
+            self._pairs[id(values)] = (values, problems)  # held, so that its identity stays its own
+        for one in self._pairs[id(values)][1]:
+            self._problems[one.where, one.message, one.hint].append(host)
 
     def problems(self, playbook: Path) -> Iterator[Problem]:
         """Everything found wrong so far, each once, with how many hosts have it."""
@@ -246,6 +264,12 @@ class Resolver:
                 wrong = f"the value, which is secret, is no valid {spec.get('type', 'str')}"
             return _Found(None, Problem(origin, f"'{name}': {wrong}."))
         kept_value = validated if _keeps_meaning(spec) else plain
+        bound = bounds().get(name)
+        out = wrong_with(bound, kept_value) if bound else None
+        if bound and out:
+            said = out.said(kept_value, secret=secret)
+            hint = f"{out.guess} {bound.why}".strip()
+            return _Found(None, Problem(origin, f"'{name}' {said}.", hint=hint))
         return _Found(Value(kept_value, origin, secret=secret), None)
 
     def _origin(self, name: str, raw: Any, host: Any) -> str:

@@ -13,7 +13,7 @@ from ansible.parsing.vault import VaultLib, VaultSecret
 from hfprov import inventory, paths
 from hfprov.declare.secrets import encrypted_texts
 from hfprov.errors import BaselineError, InventoryError
-from hfprov.resolve import resolve
+from hfprov.resolve import require_valid, resolve
 
 BIN = Path(sys.executable).parent
 HOSTS = """\
@@ -417,6 +417,26 @@ def test_variables_of_other_entry_points_and_of_nobody_are_fine(site):
         ("hfprov_skip_roles: [limit]", "'limit' that is not in the playbook"),
         ("hfprov_skip_roles: [limit]", "Did you mean 'limits'?"),
         ("node_accelerator_count: eight", "node_accelerator_count"),
+        (
+            "limits_nofile: -5",
+            "rack_a.yml:1: 'limits_nofile' is '-5' and must be a number of at least 1.",
+        ),
+        (
+            "limits_services: [ssh, sshd.service]",
+            "has 'sshd.service', which must be a name without",
+        ),
+        ("limits_nofile: '{{ 2 - 7 }}'", "rack_a.yml:1: 'limits_nofile' is '-5'"),
+        ("\nnode_sku: hgx-h100", "rack_a.yml:2: 'node_sku' is 'hgx-h100' and must be a name of"),
+        ("node_sku: hgx-h100", "Did you mean 'hgx-h100-8'?"),
+        ("node_sku: toaster", "must be 'none' or one of: atlas-800t-a2, dgx-a100,"),
+        ("node_required_formats: [bf61]", "Did you mean 'bf16'?"),
+        ("node_accelerator_pcie_width: 64", "must be a number from 1 to 32"),
+        ("node_host_memory_ratio: .nan", "must be a number of at least 0"),
+        ("node_expected_measurements: {stream triad: fast}", "has 'fast', which must be a number"),
+        (
+            "node_sku: none\nnode_container_smoke_variant: cuda",
+            "rack_a.yml:2: With 'node_container_smoke_variant' as it is declared, 'node_sku' is",
+        ),
     ],
 )
 def test_a_wrong_value_is_explained_once_for_all_its_hosts(site, text, expected):
@@ -424,6 +444,88 @@ def test_a_wrong_value_is_explained_once_for_all_its_hosts(site, text, expected)
     assert expected in message
     assert "1 problem:" in message
     assert "(2 hosts)" in message
+
+
+def test_what_is_within_its_bounds_is_taken(site):
+    text = "limits_nofile: 1\nnode_sku: hgx-h100-8\nnode_required_formats: [BF16, fp8]\n"
+    found = site({"inv/group_vars/rack_a.yml": text})
+    assert found["a1"]["limits_nofile"] == 1
+    assert found["a1"]["node_sku"] == "hgx-h100-8"
+    assert found["a1"]["node_required_formats"] == ["BF16", "fp8"]
+
+
+def test_values_out_of_range_come_with_all_other_problems(site):
+    files = {
+        "inv/group_vars/rack_a.yml": "limits_nofile: -5\nlimits_memlok: 1\n",
+        "inv/host_vars/b1.yml": "node_sku: hgx-h10\nlimits_mode: medium\n",
+    }
+    message = complaint(site, files)
+    assert "4 problems" in message
+    assert "(2 hosts) A process that may open nothing cannot start." in message
+
+
+def test_a_secret_that_is_out_of_range_is_not_shown(site, vault):
+    password, encrypt = vault
+    files = {"inv/group_vars/rack_a.yml": f"node_container_smoke_image: {encrypt('-canary')}\n"}
+    message = complaint(site, files, vault_password_files=[password])
+    assert "has a value, which is secret, that must be the name of an image" in message
+    assert "canary" not in message
+
+
+@pytest.fixture
+def shipped(tmp_path):
+    """Returns a function that resolves one host with variables, with the roles that are shipped."""
+
+    def write_and_resolve(text):
+        (tmp_path / "hosts.yml").write_text("accelerators: {hosts: {n1: }}\n")
+        (tmp_path / "group_vars").mkdir(exist_ok=True)
+        (tmp_path / "group_vars/all.yml").write_text(text)
+        return resolve(inventory.load([tmp_path / "hosts.yml"]))
+
+    return write_and_resolve
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("jumbo_mtu_bytes: 900000", "'900000' and must be a number from 1280 to 65535"),
+        ("jumbo_mtu_bytes: 576", "'576' and must be a number from 1280 to 65535"),
+        ("rdma_pfc_priorities: [3]", "'rdma_qos_tool' is 'leave' and must be 'dcb' or 'mlnx_qos'"),
+        ("rdma_site_repository: http://x", "'rdma_site_key' is '' and must be a public key"),
+        ("hardening_firewall: true", "'hardening_management_interface' is '' and must be the name"),
+        ("node_sku: hgx-h100-8\naccelerator_vendor: amd", "'node_sku' is 'hgx-h100-8' and must be"),
+    ],
+)
+def test_what_a_role_would_refuse_on_any_node_is_refused_at_once(shipped, text, expected):
+    message = complaint(shipped, text)
+    assert "1 problem:" in message
+    assert "all.yml:" in message
+    assert expected in message
+
+
+@pytest.mark.parametrize(
+    ("option", "values", "expected"),
+    [
+        ("before", {"jumbo_mtu_bytes": "big"}, "--before: 'jumbo_mtu_bytes': argument"),
+        ("after", {"jumbo_mtu_bytes": 900000}, "--after: 'jumbo_mtu_bytes' is '900000' and must"),
+        ("before", {"jumbo_mtu_bytes": "9000"}, ""),
+    ],
+)
+def test_values_of_the_command_line_are_held_to_the_same(shipped, option, values, expected):
+    baselines = shipped("jumbo_mtu_interfaces: [eth1]\n")
+    given = {f"--{option}": values}
+    if expected:
+        assert expected in complaint(require_valid, "jumbo_mtu", given, baselines)
+    else:
+        require_valid("jumbo_mtu", given, baselines)
+
+
+def test_values_of_the_command_line_must_fit_what_is_declared(shipped):
+    baselines = shipped("jumbo_mtu_interfaces: [eth1]\n")
+    message = complaint(require_valid, "rdma", {"--after": {"rdma_pfc_priorities": [3]}}, baselines)
+    assert "--after: With 'rdma_pfc_priorities' as it is, 'rdma_qos_tool' must be 'dcb'" in message
+    fitting = {"rdma_pfc_priorities": [3], "rdma_qos_tool": "dcb"}
+    require_valid("rdma", {"--after": fitting}, baselines)
 
 
 def test_all_problems_come_at_once(site):
