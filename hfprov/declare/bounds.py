@@ -228,7 +228,7 @@ def _of_catalogue(bound: Bound, value: Any) -> Wrong:
     """A name that is none of the catalogue's: all of them are told where none is near."""
     names = known_names(bound.known)
     guess = nearest(str(value), names)
-    must = f"a name of the catalogue ({bound.known})" if guess else _words(bound)
+    must = f"one of the {bound.known} of the catalogue" if guess else _words(bound)
     return Wrong(value, must, guess)
 
 

@@ -118,18 +118,31 @@ class Resolver:
             self._judge_pairs(name, shape.values)
             return Baseline(name, roles, shape.values)
         values = {}
+        wrong: dict[str, Problem] = {}
         for variable, plain in shape.found.items():
             one = plain or self._rendered(variable, host, variables)
             if one.problem:
-                key = (one.problem.where, one.problem.message, one.problem.hint)
-                self._problems[key].append(name)
+                wrong[variable] = one.problem
             elif one.value:
                 values[variable] = one.value
+        for variable, problem in wrong.items():
+            if not self._follows(variable, variables, wrong):
+                self._problems[problem.where, problem.message, problem.hint].append(name)
         # What hosts have in common is judged once: let them have it, object for object.
         same = tuple((variable, id(value)) for variable, value in values.items())
         shared = self._values.setdefault(same, MappingProxyType(values))
         self._judge_pairs(name, shared)
         return Baseline(name, roles, shared)
+
+    def _follows(
+        self, variable: str, variables: Mapping[str, Any], wrong: Mapping[str, Problem]
+    ) -> bool:
+        """Whether a variable is wrong as its default takes it from another, which is wrong."""
+        raw = variables.get(variable)
+        if raw is None or raw is not self._defaults.get(variable):
+            return False
+        names, _ = self._engine.renderer.references(raw, variables)
+        return not (names or frozenset()).isdisjoint(wrong.keys() - {variable})
 
     def _judge_pairs(self, host: str, values: Mapping[str, Value]) -> None:
         """Note what contradicts itself; hosts that share their values are judged once."""
