@@ -53,6 +53,7 @@ _SECONDS = {CPU: 120.0}
 _LOADING = 300.0
 """Seconds for a container whose image has to load torch from a cold disk."""
 _MOST_SALT = 1_000_000
+_NAMED = 8
 
 OnHost = Callable[[HostVerdicts], None]
 Say = Callable[[str], None]
@@ -87,7 +88,7 @@ def container_smoke(
     hosts = tuple(fleet.baselines)
     log.acquire(hosts)
     log.states(hosts, HostState.MEASURING)
-    say(f"containers on {len(hosts)} hosts, each by itself")
+    say(f"containers by themselves on: {', '.join(hosts[:_NAMED])}{' ...' * (len(hosts) > _NAMED)}")
     jobs = [
         functools.partial(_alone, fleet.connections[host], baseline, fleet.deadline)
         for host, baseline in fleet.baselines.items()
@@ -197,7 +198,7 @@ def _together(fleet: Fleet, tested: Sequence[Tested], wait: float, say: Say) -> 
         group = [one for one in tested if one.wanted is not None and one.wanted.variant == variant]
         able = {one.host: one.wanted for one in group if one.told is not None and one.wanted}
         names = tuple(one.host for one in group)
-        say(f"{len(able)} of {len(names)} hosts look for each other ({variant})")
+        say(f"looking for each other: {len(able)} of {len(names)} ({variant})")
         answers = {one.host: one.answer for one in group}
         times = Times(wait, wait + (60.0 if variant == CPU else _LOADING))
         seats = gather(fleet, names, able, answers, times)

@@ -11,6 +11,7 @@ from hfprov.converge import Progress
 from hfprov.play import TaskResult
 from hfprov.report.inert import one_line
 from hfprov.report.terminal import console
+from hfprov.report.tested import required
 from hfprov.sweep import HostVerdicts
 
 _QUARTERS = 4
@@ -49,7 +50,8 @@ class Shown(Progress):
 
     def on_host(self, view: HostVerdicts) -> None:
         self._done += 1
-        text = f"{self._what} {self._done}/{self._total}: {view.host} {view.outcome.value}"
+        word = view.outcome.value if required({view.host: view}) else "not applicable"
+        text = f"{self._what} {self._done}/{self._total}: {view.host} {word}"
         step = max(1, self._total // _QUARTERS)
         if self._live:
             self._status(text)
