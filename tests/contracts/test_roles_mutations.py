@@ -149,7 +149,7 @@ PLACES = (
     "etc/sysctl.d etc/sysctl.conf etc/ufw etc/nccl.conf etc/rccl.conf etc/ucx etc/profile.d "
     "etc/environment root/.nccl.conf home usr/share/modules opt/modulefiles "
     "etc/modules-load.d etc/udev etc/ssh etc/modprobe.d etc/apt etc/fstab etc/audit etc/hfprov "
-    "etc/docker var/lib/hfprov/container_runtime.json "
+    "etc/docker etc/netplan etc/enroot var/lib/hfprov/container_runtime.json "
     "usr/local/lib/hfprov etc/udev/rules.d/90-hfprov-irq-affinity.rules"
 )
 SNAPSHOT = f"cd / && tar -cpf /run/before.tar {PLACES} 2>/dev/null; test -s /run/before.tar"
