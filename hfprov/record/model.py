@@ -177,12 +177,13 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """One verdict on one subject, with where and when it was given."""
+    """How one subject of a host, or the host as a whole, was judged, with where and when."""
 
     run: str
     phase: str
     at: datetime
-    verdict: Verdict
+    verdict: Verdict | None
+    """None: it is the host that is told of, or the check was content and had no such subject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,8 @@ class Since:
     """Since when a check has not been good on a subject."""
 
     last_good: Sighting | None
-    """The newest pass; None when there never was one."""
+    """The newest pass, or the newest judgement of the check on an observed host that has nothing
+    to say of the subject; None when there never was one."""
     first_bad: Sighting | None
     """The first verdict after it that is not good; None while the newest one is good."""
 

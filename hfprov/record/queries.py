@@ -1,11 +1,11 @@
-"""Questions about hosts across runs: history, last verdicts, since when, evidence."""
+"""Questions about hosts across runs: history, last verdicts, evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, bindparam, func, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
 from hfprov.errors import RecordError
 from hfprov.record.database import AnyRow
@@ -16,8 +16,6 @@ from hfprov.record.model import (
     HostState,
     Judged,
     RunStatus,
-    Sighting,
-    Since,
     Summary,
     moment,
     stamp,
@@ -28,14 +26,11 @@ from hfprov.record.schema import (
     judgement,
     run,
     run_host,
-    verdict,
     verdict_set,
 )
-from hfprov.record.verdicts import VerdictSets, summary_from, verdict_from
+from hfprov.record.verdicts import VerdictSets, summary_from
 from hfprov.record.views import JUDGED, SUMMARY, judged_from
 from hfprov.verdict import Outcome
-
-_NEITHER = (Outcome.PASS.value, Outcome.NOT_APPLICABLE.value)
 
 
 def find_run(connection: Connection, wanted: str) -> AnyRow:
@@ -130,53 +125,6 @@ def last_judged(
     return judged_from(row, row.run_id, name, sets.load(connection, [row.set_id])[row.set_id])
 
 
-_SIGHTINGS = (
-    select(
-        judgement.c.id,
-        run.c.id.label("run_id"),
-        judgement.c.phase,
-        judgement.c.judged_at,
-        verdict.c.check_id,
-        verdict.c.subject,
-        verdict.c.outcome,
-        verdict.c.observed,
-        verdict.c.expected,
-        verdict.c.reason,
-        verdict.c.not_applicable,
-        verdict.c.waiver,
-    )
-    .join(run, run.c.seq == judgement.c.run_seq)
-    .join(verdict, verdict.c.set_id == judgement.c.set_id)
-    .where(judgement.c.host_id == bindparam("host_id"))
-    .where(verdict.c.check_id == bindparam("check_id"))
-    .where(verdict.c.subject == bindparam("subject_text"))
-)
-# Put together once: thousands of them are asked after a sweep in which thousands drifted.
-_LAST_GOOD = (
-    _SIGHTINGS.where(verdict.c.outcome == Outcome.PASS.value)
-    .order_by(judgement.c.id.desc())
-    .limit(1)
-)
-_FIRST_BAD = (
-    _SIGHTINGS.where(verdict.c.outcome.not_in(_NEITHER))
-    .where(judgement.c.id > bindparam("after_id"))
-    .order_by(judgement.c.id)
-    .limit(1)
-)
-
-
-def since(connection: Connection, host_id: int, check: str, subject: str) -> Since:
-    """The newest good verdict on a subject, and the first bad one after it."""
-    asked = {
-        "host_id": host_id,
-        "check_id": check,
-        "subject_text": subject,
-    }
-    good = connection.execute(_LAST_GOOD, asked).first()
-    bad = connection.execute(_FIRST_BAD, {**asked, "after_id": good.id if good else 0}).first()
-    return Since(_sighting(good), _sighting(bad))
-
-
 def bad_after_issue(
     connection: Connection, sets: VerdictSets, when: datetime
 ) -> list[tuple[str, str, Judged]]:
@@ -242,10 +190,3 @@ def _before(connection: Connection, host_id: int, run_seq: int) -> ColumnElement
         )
     ).scalar()
     return judgement.c.run_seq < run_seq if first is None else judgement.c.id < first
-
-
-def _sighting(row: AnyRow | None) -> Sighting | None:
-    if row is None:
-        return None
-    _, run_id, phase, judged_at, *columns = row
-    return Sighting(run_id, phase, moment(judged_at), verdict_from(tuple(columns)))

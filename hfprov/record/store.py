@@ -20,7 +20,7 @@ from typing import Any, Self
 from sqlalchemy import Connection, insert, select
 
 from hfprov.baseline import Baseline
-from hfprov.record import evidence, hosts, migrate, ownership, proofs, queries
+from hfprov.record import evidence, hosts, migrate, ownership, proofs, queries, sightings
 from hfprov.record.between import Between
 from hfprov.record.between import between as find_between
 from hfprov.record.database import Database
@@ -223,17 +223,32 @@ class Record:
     def since(self, name: str, check: str, subject: str = "") -> Since:
         """Since when a check is not good on a subject.
 
-        Good is a pass; ``not_applicable`` is neither good nor bad.
+        Good is a pass, or that the check judged the observed host and had no such subject;
+        ``not_applicable`` is neither good nor bad.
         """
         with self._database.read() as connection:
-            return queries.since(connection, hosts.id_of(connection, name), check, subject)
+            return sightings.since(connection, hosts.id_of(connection, name), check, subject)
 
     def since_on(self, names: Sequence[str], check: str, subject: str = "") -> dict[str, Since]:
         """The same on several hosts, by name; those that the record does not know are left out."""
         with self._database.read() as connection:
             known = hosts.known_ids(connection, names)
             return {
-                name: queries.since(connection, known[name], check, subject)
+                name: sightings.since(connection, known[name], check, subject)
+                for name in names
+                if name in known
+            }
+
+    def not_observed_since(self, names: Sequence[str]) -> dict[str, Since]:
+        """Since when hosts are not observed for the reason they have now, by name.
+
+        Good is that it was observed, bad that it was not. Another reason before this one is
+        neither. Hosts that the record does not know are left out.
+        """
+        with self._database.read() as connection:
+            known = hosts.known_ids(connection, names)
+            return {
+                name: sightings.not_observed_since(connection, known[name])
                 for name in names
                 if name in known
             }

@@ -212,7 +212,9 @@ class TestAcrossRuns:
         since = record.since("n1", CHECK, "sshd")
         assert (since.last_good.run, since.first_bad.run) == (good, bad)
         assert since.first_bad.verdict == BAD
-        assert record.since("n1", CHECK, "other") == model.Since(None, None)
+        # Judged, and no word of it: that is not bad.
+        assert record.since("n1", CHECK, "other").first_bad is None
+        assert record.since("n1", "another.check", "sshd") == model.Since(None, None)
 
     def test_unknown_is_bad_and_not_applicable_is_neither(self, record):
         absent = Verdict(CHECK, not_applicable(NotApplicable.CONTAINER, "A container."))
