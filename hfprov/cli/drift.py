@@ -117,7 +117,7 @@ def _look(record: Record, site: Site, *, as_json: bool, verbose: bool) -> int:
     if as_json:
         print_json(drift_document(done, found))
     else:
-        print_drift(found)
+        print_drift(found, {view.host: view.hint for view in done.views.values()})
         if verbose:
             print_views(done.views, verbose=True)
         else:

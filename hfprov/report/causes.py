@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -17,6 +18,9 @@ _MOST_TEXTS = 50
 _MANY_PROBLEMS = 5000
 """Above this many verdicts that are not good, a page would be too long to be sent."""
 _MANY_HOSTS = 20
+
+NOT_OBSERVED = "Not observed"
+"""What the cause of hosts that were not observed has as ``expected``."""
 
 _Key = tuple[str, str, Outcome, str]
 
@@ -137,12 +141,19 @@ def _beyond_verdicts(entry: HostEntry) -> str:
     if entry.observed and not entry.note:
         return ""
     reason = entry.not_observed_reason or entry.reason or entry.note
-    for named, instead in ((f"host '{entry.host}'", "host"), (f"'{entry.host}'", "the host")):
-        reason = reason.replace(named, instead)
-    return one_line(reason) or "It was not observed."
+    return of_the_host(entry.host, reason) or "It was not observed."
+
+
+def of_the_host(host: str, reason: str) -> str:
+    """What is said of a host without its name, and without the address that follows its name."""
+    own = re.escape(f"'{host}'")
+    reason = re.sub(rf"(?:\bhost )?{own} \([^()]*\)", "the host", reason)
+    reason = re.sub(rf"\bhost {own}", "host", reason)
+    told = one_line(reason.replace(f"'{host}'", "the host"))
+    return f"{told[:1].upper()}{told[1:]}"
 
 
 def _title(entry: HostEntry) -> str:
     if not entry.observed:
-        return "Not observed"
+        return NOT_OBSERVED
     return "Not finished" if entry.outcome is Outcome.UNKNOWN else "Not done"

@@ -6,45 +6,27 @@ between, which role repairs it, and what the repair costs.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from hfprov.judge import find_check
 from hfprov.operate import Operation
-from hfprov.record.between import Between
-from hfprov.record.model import Difference, Sighting
+from hfprov.record.model import Difference
 from hfprov.record.store import Record
-from hfprov.report.causes import Cause, Causes
+from hfprov.report.causes import NOT_OBSERVED, Cause, Causes, of_the_host
 from hfprov.report.content import PROBLEMS, Content
 from hfprov.report.documents import Document, operation_document
-from hfprov.rollout import LEVEL_NEEDED
-from hfprov.sweep import BOOT, SOFTWARE
+from hfprov.report.drift_trace import Trace, trace_of
+from hfprov.rollout import LEVEL_NEEDED, LEVELS
 from hfprov.verdict import Impact, Outcome, badness
 
 Key = tuple[str, str]
 """Check and subject."""
 Changed = dict[str, dict[Key, Difference]]
 
-MOST_TRACED = 50
-"""Hosts of a cause whose history is read; each costs a millisecond or two."""
-
-
-@dataclass(slots=True)
-class Trace:
-    """Since when the hosts of one cause have been like that, and what changed on them meanwhile."""
-
-    traced: int = 0
-    """Hosts whose history was read."""
-    never_good: int = 0
-    """Of those: hosts on which the record never saw it good."""
-    last_good: datetime | None = None
-    """When it was last seen good on the host on which that is longest ago."""
-    first_bad: datetime | None = None
-    """When it was seen first, on any of them."""
-    meanwhile: Counter[str] = field(default_factory=Counter)
-    """By what changed between good and bad: on how many hosts."""
+WHOLE_HOST: Key = ("", "")
+"""What is good again on hosts that are observed again."""
 
 
 @dataclass(slots=True)
@@ -55,10 +37,17 @@ class Drifted:
     new: list[str]
     """Hosts on which the sweep before did not see it."""
     role: str | None
-    """The role that repairs it; None: a person does."""
+    """The role that it belongs to; None: a person repairs it."""
     impact: Impact | None
     """What the repair costs; None where no check says so: the host was not reached."""
     trace: Trace = field(default_factory=Trace)
+    beside: int = 0
+    """Of what a person repairs: hosts on which its role runs for something else."""
+
+    @property
+    def observed(self) -> bool:
+        """Whether its hosts were observed at all."""
+        return bool(self.cause.check) or self.cause.expected != NOT_OBSERVED
 
     @property
     def level(self) -> str:
@@ -74,9 +63,11 @@ class Drift:
 
     run: str
     causes: list[Drifted]
-    """Those with new hosts first, then worst first, then by the number of hosts."""
+    """Those with new hosts first, then worst first, then by the number of hosts, then by what
+    their repair takes, most first."""
     cured: dict[Key, list[str]]
-    """By check and subject: hosts on which it is good again."""
+    """By check and subject: hosts on which it is good again. Of a host that is observed again only
+    that is told, as ``WHOLE_HOST``."""
     hosts: int
     first_time: int
     """Hosts with problems that were judged for the first time: nothing is new about them."""
@@ -90,23 +81,42 @@ def drift_of(record: Record, run: str, made_at: datetime) -> Drift:
     changed = {host: {_key(one): one for one in some} for host, some in content.differences()}
     causes = Causes()
     bad: list[str] = []
-    unseen: dict[str, Key] = {}
+    observed: set[str] = set()
     total = 0
     for number, entry in enumerate(content.hosts(), start=1):
         total += 1
         causes.add(number, entry)
-        if not entry.problems:
-            continue
-        bad.append(entry.host)
-        if not entry.observed:
-            unseen[entry.host] = entry.problems[0].key
+        if entry.observed:
+            observed.add(entry.host)
+        if entry.problems:
+            bad.append(entry.host)
     causes.rank()
     known = {host for host in bad if host in changed or content.judged_before(host)}
     found = [_drifted(cause, changed, known) for cause in causes.ranked]
-    found.sort(key=lambda one: (not one.new, -badness(one.cause.outcome), -len(one.cause.hosts)))
+    found.sort(key=_rank)
     for one in found:
-        one.trace = _trace(record, one.cause, unseen)
-    return Drift(run, found, _cured(changed), total, len(bad) - len(known), causes.left_out)
+        one.trace = trace_of(record, one.cause)
+    _note_roles_that_run(found)
+    again = _observed_again(content, {host: changed[host] for host in changed if host in observed})
+    cured = _cured(changed, again)
+    return Drift(run, found, cured, total, len(bad) - len(known), causes.left_out)
+
+
+def _rank(one: Drifted) -> tuple[bool, int, int, int]:
+    # What hfprov does not repair comes first, what it repairs without disturbing anybody last.
+    trouble = LEVELS.index(one.level) if one.level else len(LEVELS)
+    return (not one.new, -badness(one.cause.outcome), -len(one.cause.hosts), -trouble)
+
+
+def _note_roles_that_run(found: Sequence[Drifted]) -> None:
+    """A role that runs for one cause may put right another, for which it would not run."""
+    running: dict[str, set[str]] = {}
+    for one in found:
+        if one.role and one.level and one.cause.outcome is not Outcome.WARN:
+            running.setdefault(one.role, set()).update(one.cause.hosts.values())
+    for one in found:
+        if one.role and not one.level:
+            one.beside = len(running.get(one.role, set()) & set(one.cause.hosts.values()))
 
 
 def _key(one: Difference) -> Key:
@@ -123,68 +133,57 @@ def _drifted(cause: Cause, changed: Changed, known: set[str]) -> Drifted:
 def _is_new(cause: Cause, host: str, changed: Changed) -> bool:
     different = changed.get(host, {})
     if not cause.check:
-        # The host as a whole: it is new when all that is known of it became unknown.
+        # The host as a whole: all that is known of it became unknown, or is for another reason.
         return any(
-            one.after and one.after.outcome is Outcome.UNKNOWN and _was_known(one)
+            one.before and one.after and one.after.outcome is Outcome.UNKNOWN and _is_other(one)
             for one in different.values()
         )
     one = different.get((cause.check, cause.subject))
-    if one is None:
+    return one is not None and _is_other(one)
+
+
+def _is_other(one: Difference) -> bool:
+    """Whether it is another kind of finding than before; what is unknown has its reason for one."""
+    if one.before is None or one.after is None or one.before.outcome is not one.after.outcome:
+        return True
+    if one.after.outcome is not Outcome.UNKNOWN:
         return False
-    return one.before is None or one.before.outcome is not cause.outcome
+    before, after = (of_the_host(one.host, of.finding.reason) for of in (one.before, one.after))
+    return before != after
 
 
-def _was_known(one: Difference) -> bool:
-    return one.before is not None and one.before.outcome is not Outcome.UNKNOWN
-
-
-def _cured(changed: Changed) -> dict[Key, list[str]]:
-    cured: dict[Key, list[str]] = {}
+def _observed_again(content: Content, changed: Changed) -> list[str]:
+    """Hosts that were not observed before. The record is asked once for each reason there was."""
+    unseen: dict[str, bool] = {}
+    again: list[str] = []
     for host, different in changed.items():
-        for key, one in different.items():
+        reason = _only_reason(host, different)
+        if reason and reason not in unseen:
+            judged = content.judged_before(host)
+            unseen[reason] = judged is not None and judged.evidence_id is None
+        if unseen.get(reason):
+            again.append(host)
+    return again
+
+
+def _only_reason(host: str, different: dict[Key, Difference]) -> str:
+    """Why all was unknown of a host before; empty: it was not, or not for one reason."""
+    before = [one.before for one in different.values() if one.before is not None]
+    if any(one.outcome is not Outcome.UNKNOWN for one in before):
+        return ""
+    reasons = {one.finding.reason for one in before}
+    return of_the_host(host, reasons.pop()) if len(reasons) == 1 else ""
+
+
+def _cured(changed: Changed, again: Sequence[str]) -> dict[Key, list[str]]:
+    cured: dict[Key, list[str]] = {WHOLE_HOST: list(again)} if again else {}
+    whole = frozenset(again)
+    for host in (one for one in changed if one not in whole):
+        for key, one in changed[host].items():
             was_bad = one.before is not None and one.before.outcome in PROBLEMS
             if was_bad and one.after is not None and one.after.outcome is Outcome.PASS:
                 cured.setdefault(key, []).append(host)
     return cured
-
-
-def _trace(record: Record, cause: Cause, unseen: dict[str, Key]) -> Trace:
-    trace = Trace()
-    by_key: dict[Key, list[str]] = {}
-    for host in list(cause.hosts.values())[:MOST_TRACED]:
-        # Of a host that was not reached any of its checks will do.
-        key = (cause.check, cause.subject) if cause.check else unseen.get(host)
-        if key is not None:
-            by_key.setdefault(key, []).append(host)
-    found = (record.since_on(names, *key) for key, names in by_key.items())
-    for host, since in (pair for some in found for pair in some.items()):
-        trace.traced += 1
-        if since.first_bad is not None:
-            trace.first_bad = _earlier(trace.first_bad, since.first_bad)
-        if since.last_good is None:
-            trace.never_good += 1
-            continue
-        trace.last_good = _earlier(trace.last_good, since.last_good)
-        if since.first_bad is not None:
-            between = record.between(host, SOFTWARE, since.last_good, since.first_bad)
-            trace.meanwhile.update(meanwhile(between))
-    return trace
-
-
-def _earlier(known: datetime | None, seen: Sighting) -> datetime:
-    return seen.at if known is None else min(known, seen.at)
-
-
-def meanwhile(found: Between) -> Iterator[str]:
-    """What changed on a host between two sightings, a few words each."""
-    for name, (old, new) in found.changed.items():
-        yield "a reboot" if name == BOOT else f"{name} {old} -> {new}"
-    roles: dict[tuple[str, str], list[str]] = {}
-    for work in found.work:
-        if work.role:
-            roles.setdefault((work.command, work.run), []).append(work.role)
-    for (command, run), some in roles.items():
-        yield f"'{command}' {run} ran {', '.join(some)}"
 
 
 def causes_document(found: Drift) -> list[Document]:

@@ -11,8 +11,9 @@ from rich.text import Text
 from hfprov.converge import STILL_WRONG, Plan, Report
 from hfprov.judge import find_check
 from hfprov.operate import Operation, Policy
+from hfprov.report.costs import COSTS
 from hfprov.report.documents import Document, operation_document
-from hfprov.report.drift_text import COSTS, host_names
+from hfprov.report.drift_text import host_names
 from hfprov.report.inert import one_line
 from hfprov.report.overview import plural
 from hfprov.report.terminal import console

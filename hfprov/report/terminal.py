@@ -20,10 +20,11 @@ from hfprov.catalogue.explanations import Explanation
 from hfprov.checks.registry import Check
 from hfprov.record.model import HistoryEntry, RunInfo
 from hfprov.record.views import RunView
+from hfprov.report.costs import who_repairs
 from hfprov.report.documents import compare, summary
 from hfprov.report.inert import one_line
 from hfprov.sweep import HostVerdicts
-from hfprov.verdict import Impact, Outcome, Verdict, badness
+from hfprov.verdict import Outcome, Verdict, badness
 
 STYLES = {
     Outcome.PASS: "green",
@@ -191,9 +192,7 @@ def print_explanation(name: str, check: Check | None, text: Explanation) -> None
     out.print(Text("\nWhat to do", style="bold"))
     for number, step in enumerate(text.remedy, start=1):
         out.print(Text(f"  {number}. {step}"))
-    impact = (check.impact if check else Impact.MANUAL).value
-    repaired = f"the role '{check.role}'" if check and check.role else "a person"
-    out.print(Text(f"\nRepaired by {repaired}; a repair costs: {impact}.", style="dim"))
+    out.print(Text(f"\n{who_repairs(check)}", style="dim"))
     if text.source:
         out.print(Text(f"Source: {text.source}", style="dim"))
 

@@ -85,7 +85,7 @@ def test_many_hosts_one_cause_with_what_changed_meanwhile(record, rack):
     assert where.endswith("and 31 more")
     assert "Since today" in since
     assert "Changed in between: kernel 6.1 -> 6.12; a reboot" in since
-    assert repair == ("Role 'jumbo_mtu' repairs it ('--repair --only safe'); it costs nothing.")
+    assert repair == ("Role 'jumbo_mtu' repairs it ('--repair --only safe'); it disturbs nothing.")
 
 
 def test_what_is_new_comes_first_and_what_is_cured_is_said(record, rack, capsys):
@@ -112,7 +112,7 @@ def test_a_cause_that_spreads_names_the_new_hosts(record, rack):
     assert [(one.new, list(one.cause.hosts.values())) for one in found.causes] == [
         (["b"], ["a", "b"])
     ]
-    assert "2 of 2 hosts: b (new; it was on 1 before)" in texts(found)[1]
+    assert "2 of 2 hosts: a, b; new on b" in texts(found)[1]
     assert "On 1 host the record never saw it good." in texts(found)[2]
 
 
@@ -131,7 +131,7 @@ def test_a_host_that_is_not_reached_is_one_cause(record, rack):
     )
     (one,) = found.causes
     assert (one.cause.subject, one.new, one.level) == ("No route to the host.", ["a", "b"], "")
-    assert "seen good until today" in texts(found)[2]
+    assert "; reached until today" in texts(found)[2]
     assert texts(found)[3] == "hfprov cannot repair what it does not reach."
 
 
