@@ -104,7 +104,9 @@ def measure(
         log.states(todo.hosts, HostState.OBSERVED)
     unfit |= todo.missing
     if request.only_plan:
-        code = ExitCode.GOOD if todo.steps else ExitCode.NOTHING
+        # As the measurement itself would end: what cannot be measured stays unknown.
+        able = ExitCode.UNKNOWN if unfit else ExitCode.GOOD
+        code = able if todo.steps else ExitCode.NOTHING
     else:
         code = _exit_code(results, found, unfit)
     return Measured(log.id, todo, tuple(results), tuple(found), unfit, code, cautions)

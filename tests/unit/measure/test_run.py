@@ -1,4 +1,4 @@
-"""A plan that was made is a success, and every host is left in the state that is true."""
+"""A plan ends as its measurement would, and every host is left in the state that is true."""
 
 from __future__ import annotations
 
@@ -64,9 +64,17 @@ LOOKED_AT = {
 }
 
 
-def test_a_plan_that_was_made_is_good_and_its_hosts_are_observed(site):
-    done, states, said = site(only_plan=True)
+def test_a_plan_for_all_hosts_is_good(site, monkeypatch):
+    tool = {"stress-ng": {"tool_sha256": "1", "tool_version": "1"}}
+    ready = {"n1": Ready("n1", {}, tool, (), {})}
+    monkeypatch.setattr(runs, "look", lambda *_: Looked(ready, {}, frozenset()))
+    done, _, _ = site(only_plan=True)
     assert done.code is ExitCode.GOOD
+
+
+def test_a_plan_says_who_cannot_be_measured_and_its_hosts_are_observed(site):
+    done, states, said = site(only_plan=True)
+    assert done.code is ExitCode.UNKNOWN
     assert done.results == ()
     assert said == []
     assert states == LOOKED_AT
