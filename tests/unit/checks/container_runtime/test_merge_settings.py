@@ -265,7 +265,7 @@ def test_an_answer_is_never_replaced_by_that_of_a_skipped_task():
 
 def test_the_role_never_has_systemd_reload():
     role = FILES.parent
-    for path in [*role.glob("*/*.yml"), *role.glob("files/*")]:
+    for path in [*role.glob("*/*.yml"), *role.glob("files/*.*")]:
         text = path.read_text(encoding="utf-8")
         assert "daemon_reload" not in text, path
         assert "daemon-reload" not in text, path
