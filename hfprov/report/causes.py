@@ -150,7 +150,7 @@ def of_the_host(host: str, reason: str) -> str:
     reason = re.sub(rf"(?:\bhost )?{own} \([^()]*\)", "the host", reason)
     reason = re.sub(rf"\bhost {own}", "host", reason)
     told = one_line(reason.replace(f"'{host}'", "the host"))
-    return f"{told[:1].upper()}{told[1:]}"
+    return f"The host{told[8:]}" if told.startswith("the host") else told
 
 
 def _title(entry: HostEntry) -> str:

@@ -9,6 +9,7 @@ import pytest
 from hfprov.errors import ExitCode
 from hfprov.judge import find_check
 from hfprov.operate import Operation
+from hfprov.report.causes import of_the_host
 from hfprov.report.costs import who_repairs
 from hfprov.report.drift import WHOLE_HOST, drift_document, drift_of
 from hfprov.report.drift_text import Streamed, cause_lines, print_drift, print_hosts
@@ -275,3 +276,15 @@ def test_the_document_tells_hosts_that_are_reached_again_as_a_whole(sweep, rack)
     sweep(a=no_route("a"))
     document = drift_document(Operation("r1", {}, ExitCode.NOTHING), sweep(a=rack.good()))
     assert document["cured"] == [{"check": "", "subject": "", "hosts": ["a"]}]
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("sudo on 'n1' needs a password.", "sudo on the host needs a password."),
+        ("'n1' (192.0.2.1) did not answer.", "The host did not answer."),
+        ("The host key of 'n1' is not known.", "The host key of the host is not known."),
+    ],
+)
+def test_what_is_said_of_a_host_begins_as_it_is_written(reason, told):
+    assert of_the_host("n1", reason) == told
