@@ -125,6 +125,9 @@ def cause_lines(one: Drifted, hosts: int, hints: Mapping[str, str] | None = None
     many = f"{len(told)} of {plural(hosts, 'host')}: " if hosts > 1 else ""
     spread = f"; new on {host_names(one.new)}" if one.new and len(one.new) < len(told) else ""
     lines = [_what(cause), Text(f"           {many}{host_names(told)}{spread}")]
+    for waiver, count in cause.waivers.most_common(_NAMES):
+        words = f"{plural(count, 'host')} {waiver.words(datetime.now(UTC))}"
+        lines.append(Text(f"           {one_line(words)}", style="cyan"))
     # What to do about hosts that were not observed, each advice once.
     advice = dict.fromkeys(filter(None, ((hints or {}).get(host) for host in told)))
     below = (_since(one), _repair(one), "" if one.observed else one_line(" ".join(advice)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -17,7 +17,7 @@ from hfprov.report.plan import not_repaired, plan_document, print_plan
 from hfprov.report.repairs import print_not_repaired
 from hfprov.report.textfile import require_writable, write_textfile
 from hfprov.sweep import HostVerdicts
-from hfprov.verdict import Impact, Verdict, failed, unknown, warned
+from hfprov.verdict import Impact, Verdict, Waived, failed, unknown, warned
 
 NAMES = [f"node{number:02}" for number in range(1, 41)]
 NOW = datetime.now(UTC)
@@ -59,6 +59,16 @@ def texts(found):
         for one in found.causes
         for line in cause_lines(one, found.hosts)
     ]  # fmt: skip
+
+
+def test_who_answers_for_a_drift_is_said_with_it(record, rack):
+    one = mtu()
+    waiver = Waived("ops", "The switch is replaced.", NOW + timedelta(days=1))
+    waived = replace(one, finding=replace(one.finding, waiver=waiver))
+    run = sweep(record, rack, {"node01": spoilt(rack, waived), "node02": rack.good()})
+    [told] = [line for line in texts(found_in(record, run)) if "The switch is replaced." in line]
+    assert told.startswith("1 host waived until ")
+    assert "by ops" in told
 
 
 def test_many_hosts_one_cause_with_what_changed_meanwhile(record, rack):
