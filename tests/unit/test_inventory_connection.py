@@ -224,6 +224,7 @@ def test_the_first_value_of_an_option_counts_as_in_openssh():
 
 def test_configuration_and_environment_count(tmp_path):
     """In a process of its own: Ansible reads both when it is imported."""
+    # An input that must be refused, as the last line says; nothing is contacted.
     (tmp_path / "ansible.cfg").write_text(
         "[defaults]\nremote_user = cfg\nhost_key_checking = False\n"
     )

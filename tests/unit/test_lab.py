@@ -308,6 +308,7 @@ def test_a_failed_build_leaves_no_image_and_no_rubbish(tmp_path, monkeypatch):
 
 def test_the_repository_index_is_what_apt_checks(tmp_path):
     if shutil.which("dpkg-deb") is None:
+        # Part of every Debian; a machine of another family has no practice rack to serve it to.
         pytest.skip("dpkg-deb is not installed")
     tree, debs = tmp_path / "tree", tmp_path / "debs"
     (tree / "DEBIAN").mkdir(parents=True)
