@@ -178,7 +178,7 @@ def _wrong_meeting(told: NodesTold, meeting: Meeting, present: Sequence[str]) ->
     if told.error:
         return f"The communication library failed between nodes that see each other: {told.error}"
     if told.digest != sum_digest(meeting.names, told.members, meeting.salt):
-        # Made by NCCL, RCCL or gloo, which the program in the container names itself.
+        # NCCL, RCCL or what else the program in the container says that it used.
         return f"The sum over the nodes is wrong; '{told.library}' made it."
     if len(told.members) == 1 < len(meeting.awaited):
         return "It met none of the others."

@@ -100,8 +100,8 @@ def settings(line: str) -> Iterator[tuple[str, str]]:
         return
     if "sysctl" in text:
         for found in _SYSCTL.finditer(text):
-            value = found[4] if found[1] or found[3] else found[4].split()[0]
-            yield dotted(found[2]), " ".join(value.split())
+            words = found[4].split()
+            yield dotted(found[2]), " ".join(words if found[1] or found[3] else words[:1])
     for echo in _ECHO.finditer(text):
         yield echo[2].replace("/", "."), " ".join(echo[1].split())
     if entry := _TMPFILE.match(text):

@@ -120,6 +120,7 @@ def test_login_is_unknown_where_systemd_does_not_say():
         ("sysctl --system", []),
         ("cat /proc/sys/net/ipv4/x", []),
         ("ip link set $IFACE mtu $MTU", []),
+        ("sysctl -w vm.swappiness= ; true", [("vm.swappiness", "")]),
     ],
 )
 def test_every_way_of_setting(line, expected):
