@@ -37,8 +37,8 @@ def host_names(hosts: Sequence[str], most: int = _NAMES) -> str:
 class Streamed(Shown):
     """Tells each cause on stderr as soon as the first host shows it; the rest is only counted."""
 
-    def __init__(self, total: int, *, quiet: bool = False) -> None:
-        super().__init__(total, quiet=quiet)
+    def __init__(self, total: int) -> None:
+        super().__init__(total)
         self._told: set[tuple[str, str, Outcome, str]] = set()
         self._streaming = True
 
