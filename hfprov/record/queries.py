@@ -111,12 +111,19 @@ def history(connection: Connection, name: str, limit: int) -> list[HistoryEntry]
 
 
 def last_judged(
-    connection: Connection, sets: VerdictSets, name: str, before_run: str | None
+    connection: Connection,
+    sets: VerdictSets,
+    name: str,
+    before_run: str | None,
+    *,
+    observed: bool = False,
 ) -> Judged | None:
-    """What was judged last of a host: at all, or before a run looked at it."""
+    """See :meth:`Record.last_verdicts`."""
     host_id = id_of(connection, name)
     query = select(*JUDGED, run.c.id.label("run_id")).join(verdict_set).join(run)
     query = query.where(judgement.c.host_id == host_id, judgement.c.phase.not_in(PARTIAL_PHASES))
+    if observed:
+        query = query.where(judgement.c.evidence_id.is_not(None))
     if before_run is not None:
         query = query.where(_before(connection, host_id, find_run(connection, before_run).seq))
     row = connection.execute(query.order_by(judgement.c.id.desc()).limit(1)).first()

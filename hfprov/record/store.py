@@ -215,10 +215,15 @@ class Record:
         with self._database.read() as connection:
             return queries.history(connection, name, limit)
 
-    def last_verdicts(self, name: str, before_run: str | None = None) -> Judged | None:
-        """What was judged last of a host: at all, or before a run looked at it. None: never."""
+    def last_verdicts(
+        self, name: str, before_run: str | None = None, *, observed: bool = False
+    ) -> Judged | None:
+        """What was judged last of a host: at all, or before a run looked at it. None: never.
+
+        With ``observed`` only what was judged when the host was observed counts.
+        """
         with self._database.read() as connection:
-            return queries.last_judged(connection, self._sets, name, before_run)
+            return queries.last_judged(connection, self._sets, name, before_run, observed=observed)
 
     def since(self, name: str, check: str, subject: str = "") -> Since:
         """Since when a check is not good on a subject.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from sqlalchemy import Connection, func, select
 
 from hfprov.record.database import AnyRow, AnySelect, Database
+from hfprov.record.differences import Pair, differences, pairs_of
 from hfprov.record.events import event_data
 from hfprov.record.model import (
-    PARTIAL_PHASES,
     Change,
     Difference,
     Event,
@@ -125,18 +125,27 @@ class RunView:
     def differences(self) -> Iterator[Difference]:
         """What is judged otherwise than in the last judgement of the same host before this run.
 
-        Hosts that were never judged before have nothing to differ from and are left out.
+        What was observed is compared with the last time that the host was observed: of an outage
+        in between nothing is known that could be the same or different. Hosts that were never
+        judged before, or never observed, have nothing to differ from and are left out.
         """
-        after = ""
-        while pairs := self._pairs(after):
-            after = pairs[-1].host
+        for pairs in self._compared():
             changed = [pair for pair in pairs if pair.old_set not in (None, pair.new_set)]
             with self._database.read() as connection:
                 sets = self._sets.load(
                     connection, (one for pair in changed for one in (pair.old_set, pair.new_set))
                 )
-            for pair in filter(lambda one: self._wanted(one.host), changed):
-                yield from _differences(pair.host, sets[pair.old_set], sets[pair.new_set])
+            for pair in changed:
+                yield from differences(pair.host, sets[pair.old_set], sets[pair.new_set])
+
+    def observed_again(self) -> Iterator[str]:
+        """Hosts that were observed in this run, and were not when they were judged before it."""
+        for pairs in self._compared():
+            yield from (pair.host for pair in pairs if pair.again)
+
+    def _compared(self) -> Iterator[list[Pair]]:
+        for page in pairs_of(self._database, self._seq, PAGE):
+            yield [pair for pair in page if self._wanted(pair.host)]
 
     def _page(self, after: str) -> list[HostView]:
         query = self._hosts().where(host.c.name > after).order_by(host.c.name).limit(PAGE)
@@ -175,51 +184,6 @@ class RunView:
             )
             for row in rows
         ]
-
-    def _pairs(self, after: str) -> list[_Pair]:
-        first, last = func.min(judgement.c.id), func.max(judgement.c.id)
-        mine = (
-            select(judgement.c.host_id, host.c.name, first.label("first"), last.label("last"))
-            .join(host, host.c.id == judgement.c.host_id)
-            .where(judgement.c.run_seq == self._seq, host.c.name > after)
-            .group_by(judgement.c.host_id, host.c.name)
-            .order_by(host.c.name)
-            .limit(PAGE)
-            .subquery()
-        )
-        older, newest = judgement.alias(), judgement.alias()
-        before = (
-            select(older.c.set_id)
-            .where(older.c.host_id == mine.c.host_id, older.c.id < mine.c.first)
-            .where(older.c.phase.not_in(PARTIAL_PHASES))
-            .order_by(older.c.id.desc())
-            .limit(1)
-            .scalar_subquery()
-        )
-        query = (
-            select(mine.c.name, before, newest.c.set_id)
-            .join(newest, newest.c.id == mine.c.last)
-            .order_by(mine.c.name)
-        )
-        with self._database.read() as connection:
-            return [_Pair(*row) for row in connection.execute(query)]
-
-
-class _Pair(NamedTuple):
-    host: str
-    old_set: int
-    """None when the host was never judged before."""
-    new_set: int
-
-
-def _differences(
-    name: str, before: Sequence[Verdict], after: Sequence[Verdict]
-) -> Iterator[Difference]:
-    old = {verdict.key: verdict for verdict in before}
-    new = {verdict.key: verdict for verdict in after}
-    for key in dict.fromkeys((*new, *old)):
-        if old.get(key) != new.get(key):
-            yield Difference(name, old.get(key), new.get(key))
 
 
 def paged(

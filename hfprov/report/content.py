@@ -130,15 +130,21 @@ class Content:
         return (one for one in found if self._wanted(one.host))
 
     def differences(self) -> Iterator[tuple[str, list[Difference]]]:
-        """By host, by name: what is not as it was when the host was last judged before the run."""
+        """By host, by name: what is not as before the run; see :meth:`RunView.differences`."""
         if self._view is None:
             return
         for host, found in itertools.groupby(self._view.differences(), lambda one: one.host):
             yield host, list(found)
 
-    def judged_before(self, host: str) -> Judged | None:
+    def observed_again(self) -> Iterator[str]:
+        """Hosts that were observed in the run, and were not when they were judged before it."""
+        return iter(()) if self._view is None else self._view.observed_again()
+
+    def judged_before(self, entry: HostEntry) -> Judged | None:
         """The judgement that the differences of a host are told from; None: the first time."""
-        return None if self._view is None else self._record.last_verdicts(host, self._view.id)
+        if self._view is None:
+            return None
+        return self._record.last_verdicts(entry.host, self._view.id, observed=entry.observed)
 
     def identities(self) -> dict[str, Identity]:
         """By host: which machine answered, as far as it is known."""

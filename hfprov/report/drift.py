@@ -35,7 +35,7 @@ class Drifted:
 
     cause: Cause
     new: list[str]
-    """Hosts on which the sweep before did not see it."""
+    """Hosts on which it was not seen when they were observed last."""
     role: str | None
     """The role that it belongs to; None: a person repairs it."""
     impact: Impact | None
@@ -66,11 +66,12 @@ class Drift:
     """Those with new hosts first, then worst first, then by the number of hosts, then by what
     their repair takes, most first."""
     cured: dict[Key, list[str]]
-    """By check and subject: hosts on which it is good again. Of a host that is observed again only
-    that is told, as ``WHOLE_HOST``."""
+    """By check and subject: hosts on which it is good again; as ``WHOLE_HOST`` those that are
+    observed again."""
     hosts: int
     first_time: int
-    """Hosts with problems that were judged for the first time: nothing is new about them."""
+    """Hosts with problems that are observed, or looked for, for the first time: nothing is new
+    about them."""
     left_out: int
     """Verdicts whose cause was one too many to be told apart."""
 
@@ -80,26 +81,25 @@ def drift_of(record: Record, run: str, made_at: datetime) -> Drift:
     content = Content(record, run, made_at)
     changed = {host: {_key(one): one for one in some} for host, some in content.differences()}
     causes = Causes()
-    bad: list[str] = []
-    observed: set[str] = set()
-    total = 0
+    first_time = total = 0
+    known: set[str] = set()
     for number, entry in enumerate(content.hosts(), start=1):
         total += 1
         causes.add(number, entry)
-        if entry.observed:
-            observed.add(entry.host)
-        if entry.problems:
-            bad.append(entry.host)
+        if not entry.problems:
+            continue
+        if entry.host in changed or content.judged_before(entry):
+            known.add(entry.host)
+        else:
+            first_time += 1
     causes.rank()
-    known = {host for host in bad if host in changed or content.judged_before(host)}
     found = [_drifted(cause, changed, known) for cause in causes.ranked]
     found.sort(key=_rank)
     for one in found:
         one.trace = trace_of(record, one.cause)
     _note_roles_that_run(found)
-    again = _observed_again(content, {host: changed[host] for host in changed if host in observed})
-    cured = _cured(changed, again)
-    return Drift(run, found, cured, total, len(bad) - len(known), causes.left_out)
+    cured = _cured(changed, list(content.observed_again()))
+    return Drift(run, found, cured, total, first_time, causes.left_out)
 
 
 def _rank(one: Drifted) -> tuple[bool, int, int, int]:
@@ -152,34 +152,10 @@ def _is_other(one: Difference) -> bool:
     return before != after
 
 
-def _observed_again(content: Content, changed: Changed) -> list[str]:
-    """Hosts that were not observed before. The record is asked once for each reason there was."""
-    unseen: dict[str, bool] = {}
-    again: list[str] = []
-    for host, different in changed.items():
-        reason = _only_reason(host, different)
-        if reason and reason not in unseen:
-            judged = content.judged_before(host)
-            unseen[reason] = judged is not None and judged.evidence_id is None
-        if unseen.get(reason):
-            again.append(host)
-    return again
-
-
-def _only_reason(host: str, different: dict[Key, Difference]) -> str:
-    """Why all was unknown of a host before; empty: it was not, or not for one reason."""
-    before = [one.before for one in different.values() if one.before is not None]
-    if any(one.outcome is not Outcome.UNKNOWN for one in before):
-        return ""
-    reasons = {one.finding.reason for one in before}
-    return of_the_host(host, reasons.pop()) if len(reasons) == 1 else ""
-
-
 def _cured(changed: Changed, again: Sequence[str]) -> dict[Key, list[str]]:
     cured: dict[Key, list[str]] = {WHOLE_HOST: list(again)} if again else {}
-    whole = frozenset(again)
-    for host in (one for one in changed if one not in whole):
-        for key, one in changed[host].items():
+    for host, different in changed.items():
+        for key, one in different.items():
             was_bad = one.before is not None and one.before.outcome in PROBLEMS
             if was_bad and one.after is not None and one.after.outcome is Outcome.PASS:
                 cured.setdefault(key, []).append(host)

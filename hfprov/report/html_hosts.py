@@ -126,7 +126,7 @@ class Details:
         repeated = [one.check for one in entry.problems if says_no_more(entry, one)]
         turned = [one for one in differences if _outcomes(one)[0] != _outcomes(one)[1]]
         other = [one for one in differences if _outcomes(one)[0] == _outcomes(one)[1]]
-        before = self._content.judged_before(entry.host)
+        before = self._content.judged_before(entry)
         return Detail(
             row=row,
             entry=entry,

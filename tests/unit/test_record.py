@@ -234,6 +234,20 @@ class TestAcrossRuns:
         assert list(record.run(second).differences()) == [model.Difference("n1", GOOD, BAD)]
         assert list(record.run(third).differences()) == []
 
+    def test_differences_pass_over_an_outage(self, record):
+        seen = one_run(record, [BAD])
+        with record.start_run("check", [], baselines("n1")) as lost:
+            lost.not_observed("n1", "before", "No route.", [LOST])
+            lost.finish(3)
+        back = one_run(record, [BAD])
+        assert model.Difference("n1", BAD, None) in record.run(lost.id).differences()
+        assert list(record.run(back).differences()) == []
+        assert [list(record.run(one).observed_again()) for one in (seen, lost.id, back)] == [
+            [], [], ["n1"],
+        ]  # fmt: skip
+        assert record.last_verdicts("n1", back).run == lost.id
+        assert record.last_verdicts("n1", back, observed=True).run == seen
+
     def test_differences_look_at_the_last_phase(self, record):
         one_run(record, [GOOD])
         with record.start_run("provision", [], baselines("n1")) as log:

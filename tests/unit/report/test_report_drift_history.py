@@ -185,6 +185,27 @@ class TestReachedAgain:
         out = capsys.readouterr().out
         assert "Good again:\n  reached again: a, b\n  mtu.live eth1 - 1 host: c\n" in out
 
+    def test_it_is_compared_with_when_it_was_observed_last(self, sweep, rack):
+        mtu = Verdict("mtu.live", failed("eth1", observed="1", expected="9000", reason="-"))
+        sweep(a=[*rack.good(), RIVAL, mtu])
+        sweep(a=no_route("a"))
+        sweep(a=no_route("a"))
+        link = Verdict("nic.link", failed("eth9", observed="down", expected="up", reason="-"))
+        good = [one for one in rack.good() if one.check == "mtu.live"]
+        found = sweep(a=[*rack.good(), *good, RIVAL, link])
+        assert {one.cause.check: one.new for one in found.causes} == {
+            "limits.pam.rivals": [], "nic.link": ["a"],
+        }  # fmt: skip
+        assert found.cured == {WHOLE_HOST: ["a"], ("mtu.live", "eth1"): ["a"]}
+
+    def test_nothing_is_new_on_a_host_that_was_never_observed(self, sweep, capsys):
+        sweep(a=no_route("a"))
+        found = sweep(a=[RIVAL])
+        assert [one.new for one in found.causes] == [[]]
+        assert found.cured == {WHOLE_HOST: ["a"]}
+        print_drift(found)
+        assert "Found:" in capsys.readouterr().out
+
     def test_not_of_a_host_on_which_all_was_unknown(self, sweep, rack):
         sweep(a=rack.unseen("The probe's user may not read it."))
         assert WHOLE_HOST not in sweep(a=rack.good()).cured
