@@ -8,8 +8,10 @@ from datetime import UTC, date, datetime
 from hfprov.baseline import Baseline
 from hfprov.catalogue.systems import systems
 from hfprov.checks.registry import Facts, check
+from hfprov.evidence.filesystems import FILESYSTEMS
+from hfprov.evidence.folders import FOLDERS, Folder
 from hfprov.evidence.identity import IDENTITY
-from hfprov.evidence.system import CPUS, FILESYSTEMS, KERNEL, MACHINE, OS, PROCESSES, UNITS, Machine
+from hfprov.evidence.system import CPUS, KERNEL, MACHINE, OS, PROCESSES, UNITS, Machine
 from hfprov.verdict import (
     Finding,
     Impact,
@@ -120,16 +122,43 @@ def filesystems(facts: Facts, _: Baseline) -> Iterator[Finding]:
         if one.read_only:
             reason = "It is mounted read-only, often after an I/O error."
             yield failed(one.mount, observed=observed, expected=expected, reason=reason)
-        elif one.used_percent > FULL_PERCENT:
-            reason = "Packages and logs can no longer be written."
-            yield failed(one.mount, observed=observed, expected=expected, reason=reason)
-        elif one.used_percent > NEARLY_FULL_PERCENT:
-            reason = "It will be full soon."
-            yield warned(one.mount, observed=observed, expected=expected, reason=reason)
         else:
-            # In tens, which stay the same from run to run; the exact figure is in the evidence.
-            tens = min(10 * (int(one.used_percent) // 10 + 1), round(NEARLY_FULL_PERCENT))
-            yield passed(one.mount, observed=f"up to {tens} % used", expected=expected)
+            yield _filled(one.mount, "used", one.used_percent, expected)
+        inodes = one.inodes_used_percent
+        if inodes is not None:
+            expected = f"at most {NEARLY_FULL_PERCENT:.0f} % of inodes used"
+            yield _filled(f"{one.mount} inodes", "of inodes used", inodes, expected)
+
+
+def _filled(subject: str, of_what: str, percent: float, expected: str) -> Finding:
+    observed = f"{percent:.0f} % {of_what}"
+    if percent > FULL_PERCENT:
+        reason = "Packages and logs can no longer be written."
+        return failed(subject, observed=observed, expected=expected, reason=reason)
+    if percent > NEARLY_FULL_PERCENT:
+        reason = "It will be full soon."
+        return warned(subject, observed=observed, expected=expected, reason=reason)
+    # In tens, which stay the same from run to run; the exact figure is in the evidence.
+    tens = min(10 * (int(percent) // 10 + 1), round(NEARLY_FULL_PERCENT))
+    return passed(subject, observed=f"up to {tens} % {of_what}", expected=expected)
+
+
+@check("node.folders", reads=[FOLDERS], impact=Impact.MANUAL)
+def folders(facts: Facts, _: Baseline) -> Iterator[Finding]:
+    """Nobody but root may put files where root's programs take theirs from."""
+    found = facts.get(FOLDERS)
+    open_ones = {path: one for path, one in sorted(found.items()) if _is_open(one)}
+    for path, one in open_ones.items():
+        observed = f"{one.mode:04o} {one.owner}:{one.group}"
+        reason = "Who may write this folder may have root run or obey a file of his own."
+        yield failed(path, observed=observed, expected="writable for root alone", reason=reason)
+    if not open_ones:
+        yield passed(observed="writable for root alone", expected="writable for root alone")
+
+
+def _is_open(one: Folder) -> bool:
+    by_group = bool(one.mode & 0o020) and not one.empty_group
+    return one.owner != 0 or by_group or bool(one.mode & 0o002)
 
 
 @check("node.cpus", reads=[CPUS, MACHINE], impact=Impact.MANUAL)

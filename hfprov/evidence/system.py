@@ -10,7 +10,7 @@ from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence.systemd_units import manager, shown_manager
 from hfprov.evidence.text import clean
-from hfprov.reading import Observation, Source, command, file, glob, text_source
+from hfprov.reading import Observation, Source, file, glob, text_source
 
 KERNEL_RELEASE = file("/proc/sys/kernel/osrelease", limit=1024)
 BOOT_ID = file("/proc/sys/kernel/random/boot_id", limit=1024)
@@ -18,7 +18,6 @@ CMDLINE = file("/proc/cmdline", limit=16 * 1024)
 VIRTUALIZATION = manager(("Virtualization",))
 STATE = manager(("SystemState", "NFailedUnits"))
 COMMAND_LINES = glob("/proc/[0-9]*/cmdline", limit=512, most=20_000)
-DISK_FREE = command("df", "-P", "-k", "/", "/var", "/tmp", "/boot")  # noqa: S108 - asked about, not used
 MOUNTS = file("/proc/self/mounts", limit=1 << 20)
 OS_RELEASE = file("/etc/os-release")
 CPUS_ONLINE = file("/sys/devices/system/cpu/online", limit=4096)
@@ -158,53 +157,6 @@ def _parse_processes(seen: Observation, _: Baseline) -> Processes:
 
 
 PROCESSES = Source("processes", lambda _: (COMMAND_LINES,), _parse_processes)
-
-
-@dataclass(frozen=True, slots=True)
-class FileSystem:
-    """One mounted file system, as ``df -P -k`` shows it."""
-
-    mount: str
-    size_kib: int
-    available_kib: int
-    read_only: bool
-
-    @property
-    def used_percent(self) -> float:
-        return 100.0 * (1 - self.available_kib / self.size_kib) if self.size_kib else 100.0
-
-
-def parse_df(text: str) -> dict[str, tuple[int, int]]:
-    """``{mount: (size KiB, available KiB)}`` from ``df -P -k``; each mount once."""
-    lines = clean(text).splitlines()
-    if not lines or not lines[0].startswith("Filesystem"):
-        raise NotUnderstoodError("The output of 'df' has no heading.")
-    found = {}
-    for line in lines[1:]:
-        fields = line.split(None, 5)
-        if len(fields) != 6 or not (fields[1].isdigit() and fields[3].isdigit()):
-            raise NotUnderstoodError(f"'{line[:80]}' is not a line of 'df -P'.")
-        found[fields[5]] = (int(fields[1]), int(fields[3]))
-    return found
-
-
-def _parse_filesystems(seen: Observation, _: Baseline) -> tuple[FileSystem, ...]:
-    # df exits 1 when one of the paths does not exist, and prints the others.
-    sizes = parse_df(seen.text(DISK_FREE, codes=(0, 1)))
-    options: dict[str, list[str]] = {}
-    for line in clean(seen.text(MOUNTS)).splitlines():
-        fields = line.split()
-        if len(fields) >= 4:
-            options[fields[1]] = fields[3].split(",")
-    if "/" not in sizes or "/" not in options:
-        raise NotUnderstoodError("The root file system is missing from 'df' or from the mounts.")
-    return tuple(
-        FileSystem(mount, size, free, "ro" in options.get(mount, ()))
-        for mount, (size, free) in sizes.items()
-    )
-
-
-FILESYSTEMS = Source("filesystems", lambda _: (DISK_FREE, MOUNTS), _parse_filesystems)
 
 
 def parse_os_release(text: str) -> tuple[str, str]:
