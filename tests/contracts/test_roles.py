@@ -43,6 +43,7 @@ UNPROVOKED = {
     "tools.packages": "none is declared by default; tests/unit/checks/hardening/test_tools.py",
     "container_runtime.toolkit": "no accelerator; see tests/unit/checks/container_runtime",
     "tools.stream": "no source by default; tests/unit/checks/hardening/test_tools.py",
+    "hardening.firewall.rivals": "not declared by default; test_hardening_firewalls.py",
     "hardening.modules.loaded": "the kernel is the machine's; test_hardening_kernel.py",
     "hardening.mounts": "only warns; tests/unit/checks/hardening/test_hardening_kernel.py",
     "hardening.audit.live": "the kernel is the machine's; test_hardening_updates.py",

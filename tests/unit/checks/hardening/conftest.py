@@ -12,9 +12,11 @@ import yaml
 
 from hfprov.baseline import Baseline, Value
 from hfprov.evidence.automatic_updates import TIMER_UNITS
+from hfprov.evidence.other_firewalls import OTHER_FIREWALLS
+from hfprov.evidence.systemd_units import ShowUnits
 from hfprov.evidence.unit_overrides import DROP_INS
 from hfprov.judge import find_check, judge
-from hfprov.reading import Observation
+from hfprov.reading import Observation, Read
 from hfprov.verdict import Finding, Outcome
 
 HERE = Path(__file__).parent
@@ -50,6 +52,26 @@ def declared() -> dict[str, Any]:
     return values | DECLARED
 
 
+NOT_FOUND = """Id={0}
+Names={0}
+LoadState=not-found
+ActiveState=inactive
+UnitFileState=
+"""
+
+
+def without(results: dict[str, Any], *reads: Read) -> None:
+    """Have a recorded node be asked, too, for what has come since; none of it is there."""
+    for read in reads:
+        if isinstance(read, ShowUnits):
+            text = "\n".join(NOT_FOUND.format(unit) for unit in sorted(read.units))
+            results.setdefault(read.id, [{"name": "", "status": "ok", "code": 0, "text": text}])
+        elif read.request["kind"] == "file":
+            results.setdefault(read.id, [{"name": read.request["path"], "status": "absent"}])
+        else:
+            results.setdefault(read.id, [])
+
+
 def with_services(text: str) -> str:
     """The timers' properties, and those of what they start."""
     names = ("apt-daily", "apt-daily-upgrade", "dnf-automatic")
@@ -76,6 +98,7 @@ class Recorded:
         self.results.setdefault("glob /etc/default/ssh", [options])
         self.results.setdefault("glob /etc/sysconfig/sshd", [])
         self.values = declared()
+        without(self.results, *OTHER_FIREWALLS.reads(self.baseline()))
 
     def read(self, words: str) -> str:
         """The one read whose id is, or else begins with, these words."""
