@@ -116,8 +116,8 @@ def _about(left: Abandoned) -> str:
     text = f"A play of process {left.pid}, which is gone, was left behind; it has been removed."
     if left.stopped.found:
         text = (
-            f"A play of process {left.pid}, which is gone, was still at work: its "
-            f"{left.stopped.found} processes on this machine have been stopped."
+            f"A play of process {left.pid}, which is gone, was still at work: "
+            f"{left.stopped.found} of its processes on this machine had to be stopped."
         )
     if left.stopped.alive:
         text += f" {left.stopped.alive} of them cannot be ended."

@@ -24,6 +24,7 @@ import ansible_runner
 
 from hfprov import play_directory
 from hfprov.errors import PlayError
+from hfprov.words import plural
 
 TEXT_LIMIT = 4000
 """Characters kept of what a task said; the rest is cut, and says so."""
@@ -65,6 +66,11 @@ class TaskResult:
     message: str
     diff: str = ""
 
+    @property
+    def named(self) -> str:
+        """The task with its role: tasks of many roles have one name."""
+        return _named(self.role, self.task)
+
 
 @dataclass(frozen=True, slots=True)
 class PlayRequest:
@@ -96,7 +102,7 @@ class PlayOutcome:
     status: PlayStatus
     hosts: dict[str, HostResult]
     failures: dict[str, str]
-    """By host: the failing task and what it said."""
+    """By host: the failing task with its role, and what it said."""
     message: str = ""
     """For a run that did not finish: why, and at which task of which host."""
 
@@ -130,9 +136,9 @@ class _Collector:
             self.finished = True
             self._stats(data)
         elif kind == "playbook_on_task_start":
-            self.last_task = str(data.get("task", ""))
+            self.last_task = _task_in(data)
         elif kind == "runner_on_start":
-            self.running[str(data.get("host", ""))] = str(data.get("task", ""))
+            self.running[str(data.get("host", ""))] = _task_in(data)
         elif kind in (
             "runner_on_ok",
             "runner_on_failed",
@@ -166,7 +172,7 @@ class _Collector:
         )
         if failed or unreachable:
             self.results[host] = HostResult.UNREACHABLE if unreachable else HostResult.FAILED
-            self.failures[host] = f"{task.task}: {task.message}"
+            self.failures[host] = f"{task.named}: {task.message}"
         elif self.results[host] is HostResult.NOT_RUN:
             self.results[host] = HostResult.INTERRUPTED  # until the final statistics say otherwise
         self.on_task(task)
@@ -214,7 +220,8 @@ class _Collector:
     def _where(self) -> str:
         if self.running:
             host, task = next(iter(self.running.items()))
-            more = f" and {len(self.running) - 1} more hosts" if len(self.running) > 1 else ""
+            others = len(self.running) - 1
+            more = f" and {plural(others, 'more host')}" if others else ""
             return f" during task '{task}' on '{host}'{more}"
         return f" after task '{self.last_task}'" if self.last_task else " before the first task"
 
@@ -225,6 +232,14 @@ class _Collector:
                 if self.results.get(host) in (HostResult.NOT_RUN, HostResult.OK):
                     self.results[host] = HostResult.INTERRUPTED
         return PlayOutcome(status, self.results, self.failures, message)
+
+
+def _task_in(data: Mapping[str, Any]) -> str:
+    return _named(str(data.get("role") or ""), str(data.get("task") or ""))
+
+
+def _named(role: str, task: str) -> str:
+    return f"{role}: {task}" if role else task
 
 
 def run_play(

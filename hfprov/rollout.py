@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from hfprov.errors import UsageError
 from hfprov.judge import find_check
 from hfprov.verdict import Impact, Outcome, Verdict
+from hfprov.words import at_work, plural
 
 DEFAULT_WAVES = ("1", "10%", "100%")
 """One canary, then a tenth of the hosts, then the rest."""
@@ -78,7 +79,7 @@ class Budget:
         if times > 1:
             return f"The same failure on {times} hosts: {reason}"
         if len(failed) > self.failures:
-            return f"{len(failed)} hosts failed; at most {self.failures} may."
+            return f"{plural(len(failed), 'host')} failed; at most {self.failures} may."
         return ""
 
 
@@ -178,5 +179,5 @@ def _why_not(impacts: set[Impact], allowed: str, workloads: Sequence[str] | None
         if workloads is None:
             return "it is not known whether something is at work on the node; drain it first"
         if workloads:
-            return f"{len(workloads)} containers or jobs are at work; drain the node first"
+            return f"{at_work(len(workloads))}; drain the node first"
     return ""

@@ -132,6 +132,7 @@ def record_workload(
     """Record what a training or inference run came to, so that the next can be compared with it."""
     from hfprov.measure.workload import measurements, read_workload
     from hfprov.record.model import HostState
+    from hfprov.words import plural
 
     found = read_workload(file)
     site = open_site(selection(inventory, limit, vault_password_file))
@@ -152,7 +153,8 @@ def record_workload(
         # Not left as a host that the run did not come to: all that it is about has been done.
         log.states(found.hosts, HostState.OBSERVED, "Its workload was recorded as it was told.")
         log.finish(0)
-    typer.echo(f"{len(some)} measurements of {len(found.hosts)} hosts recorded in run {log.id}.")
+    told = f"{plural(len(some), 'measurement')} of {plural(len(found.hosts), 'host')}"
+    typer.echo(f"{told} recorded in run {log.id}.")
     return 0
 
 

@@ -13,6 +13,7 @@ from hfprov.container_smoke.answers import Device, DevicesTold, Launched, NodesT
 from hfprov.container_smoke.declared import CPU, Wanted
 from hfprov.container_smoke.known import product_digest, size_for, sum_digest
 from hfprov.verdict import Finding, Verdict, failed, passed, unknown, warned
+from hfprov.words import plural
 
 MADE = "container_smoke.made"
 """Says why the test was not made, which is nothing against the node."""
@@ -154,17 +155,17 @@ def judge_nodes(
 
     ``present`` are those whom the root found: a node that lacks others is not at fault for them.
     """
-    expected = f"{len(meeting.names)} nodes, and their sum"
+    expected = f"{plural(len(meeting.names), 'node')}, and their sum"
     if told.variant != wanted.variant or (told.members and host not in told.members):
         return unknown(reason="The program did not answer for this node.", expected=expected)
     wrong = _wrong_meeting(told, meeting, present)
     if wrong:
-        observed = f"{len(told.members)} nodes" if told.members else "not found"
+        observed = plural(len(told.members), "node") if told.members else "not found"
         return failed("", observed=observed, expected=expected, reason=wrong)
     if len(told.members) < len(meeting.names):
         missing = [one for one in meeting.names if one not in told.members]
         reason = f"Not found were: {', '.join(missing[:10])}."
-        observed = f"{len(told.members)} nodes, and their sum"
+        observed = f"{plural(len(told.members), 'node')}, and their sum"
         return warned("", observed=observed, expected=expected, reason=reason)
     return passed(observed=expected, expected=expected)
 

@@ -35,6 +35,7 @@ from hfprov.lab.state import (
     rack_lock,
     save_state,
 )
+from hfprov.words import plural
 
 DEFAULT_NETWORK = (NetworkStack.NETWORKD, NetworkStack.NETWORKD, NetworkStack.IFUPDOWN)
 """Repeated over the nodes, so that every third node's data NIC belongs to ifupdown."""
@@ -200,8 +201,9 @@ class Rack:
             state = self._new_state(suite)
         elif state.suite != suite or len(state.inventory_nodes) > count:
             raise LabError(
-                f"The rack in '{self.paths.directory}' has {len(state.inventory_nodes)} nodes of "
-                f"{state.suite}; {count} of {suite} were asked for.",
+                f"The rack in '{self.paths.directory}' has "
+                f"{plural(len(state.inventory_nodes), 'node')} of {state.suite}; "
+                f"{count} of {suite} were asked for.",
                 hint="Take it down first: hfprov lab down",
             )
         have = len(state.inventory_nodes)
@@ -318,4 +320,4 @@ def _each(nodes: Sequence[NodeSpec], act: Callable[[NodeSpec], None]) -> None:
 
 def _count(nodes: Sequence[NodeSpec]) -> str:
     hosts = sum(not node.is_service for node in nodes)
-    return f"{hosts} node" if hosts == 1 else f"{hosts} nodes"
+    return plural(hosts, "node")

@@ -13,6 +13,7 @@ from hfprov.evidence import nccl_tests
 from hfprov.evidence.failures import ToolFailure
 from hfprov.evidence.nccl_tests_facts import Measure, NcclTests, Row
 from hfprov.measure.tool import Figure, Group, GroupTool, HostTool, Kind, MeasureError, Settings
+from hfprov.words import plural
 
 PROGRAM = "all_reduce_perf"
 LAUNCHER = "mpirun"
@@ -77,7 +78,7 @@ def read_one_node(text: str, chosen: Settings) -> Sequence[Figure]:
         raise MeasureError(f"{len(found.hosts)} hosts took part, and one was asked for.")
     if chosen.accelerators and found.gpus != chosen.accelerators:
         raise MeasureError(
-            f"{found.gpus} devices took part, and the node has {chosen.accelerators}."
+            f"{plural(found.gpus, 'device')} took part, and the node has {chosen.accelerators}."
         )
     return figures_of(found, f"{PROGRAM} busbw")
 
@@ -89,9 +90,9 @@ def read_group(text: str, group: Group) -> Sequence[Figure]:
     asked = len(group.ends), group.ranks, group.ranks
     if seen != asked or len(found.ranks) != group.ranks:
         raise MeasureError(
-            f"{found.distinct_ranks} ranks with {found.gpus} devices on {len(found.hosts)} hosts "
-            f"({', '.join(found.hosts[:4])}) took part; {group.ranks} on {len(group.ends)} hosts "
-            "were asked for."
+            f"{plural(found.distinct_ranks, 'rank')} with {plural(found.gpus, 'device')} on "
+            f"{plural(len(found.hosts), 'host')} ({', '.join(found.hosts[:4])}) took part; "
+            f"{group.ranks} on {plural(len(group.ends), 'host')} were asked for."
         )
     return figures_of(found, group_test(len(group.ends)))
 

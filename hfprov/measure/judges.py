@@ -24,6 +24,7 @@ from hfprov.measure.statistics import (
 )
 from hfprov.measure.tool import Tolerance
 from hfprov.verdict import Outcome, worst
+from hfprov.words import plural
 
 FLOOR = 0.02
 """Least deviation that counts, as a share of the median: what sound twins differ by."""
@@ -70,7 +71,7 @@ class Bound:
 def stability(summary: Summary, tolerance: Tolerance) -> Opinion:
     """Whether the repeats agree with each other."""
     if summary.count < FEWEST_SAMPLES:
-        reason = f"It was measured {summary.count} times; {FEWEST_SAMPLES} are needed."
+        reason = f"It was measured {plural(summary.count, 'time')}; {FEWEST_SAMPLES} are needed."
         return Opinion(Judge.STABILITY, Outcome.UNKNOWN, reason)
     if summary.variation > tolerance.unstable:
         reason = (

@@ -39,6 +39,7 @@ from hfprov.pairs.ends import (
 )
 from hfprov.reading import Observation, Read, glob, once
 from hfprov.sweep import Fleet
+from hfprov.words import at_work
 
 RDMA_NETDEVS = glob("/sys/class/infiniband/*/ports/*/gid_attrs/ndevs/0", limit=64)
 """Which network device an RDMA port belongs to: Documentation/ABI/stable/sysfs-class-infiniband."""
@@ -120,13 +121,11 @@ def _ready(answer: Answer, baseline: Baseline, names: Sequence[str]) -> Ready:
     seen = answer.observation
     if seen is None:
         raise NoEvidenceError(answer.error)
-    at_work = workloads_of(seen, baseline)
-    if at_work is None:
+    workloads = workloads_of(seen, baseline)
+    if workloads is None:
         raise NoEvidenceError("It is not known whether something is at work on the node.")
-    if at_work:
-        raise NoEvidenceError(
-            f"{len(at_work)} containers or jobs are at work ({at_work[0]}): drain the node first."
-        )
+    if workloads:
+        raise NoEvidenceError(f"{at_work(len(workloads))} ({workloads[0]}): drain the node first.")
     conditions, devices = conditions_of(seen, baseline), accelerators_of(seen, baseline)
     if reason := refusal(conditions, devices):
         raise NoEvidenceError(reason)

@@ -23,6 +23,7 @@ from hfprov.measure.taken import Taken
 from hfprov.measure.tool import Figure, Tolerance
 from hfprov.pairs.explain import Cause, Kind, explain
 from hfprov.verdict import Outcome
+from hfprov.words import be, plural
 
 _BEST = 0.25
 """Share of pairs that stands for what the network can do: in a small rack one bad host spoils half
@@ -268,7 +269,8 @@ def words(one: Culprit) -> str:
         return f"{where}: slow between {groups[0]} and {groups[1]} ({figures})."
     if one.cause.kind is Kind.PAIR:
         return f"{where}: {_pair_words(one, groups, figures)}."
-    pairs = f"{one.cause.failed} of {one.cause.of} pairs are slow"
+    failed = one.cause.failed
+    pairs = f"{failed} of {plural(one.cause.of, 'pair')} {be(failed)} slow"
     again = ""
     if one.alone is not None:
         again = f" Alone it {reach}{'es' if one.higher_is_better else 's'} {one.alone:.3g}"

@@ -20,6 +20,7 @@ from hfprov.measure.tool import (
     MeasureError,
     Settings,
 )
+from hfprov.words import plural
 
 _COPIES = (
     "host_to_device_memcpy_ce",
@@ -73,7 +74,7 @@ def _require_all(seen: int, chosen: Settings, tool: str) -> None:
     """A device that is not there is not slow, and would not be missed in a minimum."""
     if chosen.accelerators and seen != chosen.accelerators:
         raise MeasureError(
-            f"'{tool}' measured {seen} devices, and the node has {chosen.accelerators}."
+            f"'{tool}' measured {plural(seen, 'device')}, and the node has {chosen.accelerators}."
         )
 
 

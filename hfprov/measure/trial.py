@@ -199,7 +199,8 @@ def sentence(one: SettingEffect) -> str:
     if one.effect is None:
         return f"{one.test}: {one.reason}"
     bounds = f"{one.effect.low:+.1%} to {one.effect.high:+.1%}"
-    sure = f"with {one.effect.confidence:.0%} confidence, over {one.pairs} hosts or pairs"
+    what = "host or pair" if one.pairs == 1 else "hosts or pairs"
+    sure = f"with {one.effect.confidence:.0%} confidence, over {one.pairs} {what}"
     if one.better is None:
         return f"{one.test}: no effect is shown ({one.effect.size:+.1%}; {bounds} {sure})."
     word = "better" if one.better else "worse"

@@ -26,6 +26,7 @@ from hfprov.reading import Read
 from hfprov.record.log import RunLog
 from hfprov.record.model import HostState, Measurement
 from hfprov.sweep import Fleet
+from hfprov.words import plural
 
 Say = Callable[[str], None]
 
@@ -71,7 +72,7 @@ def path_mtu(fleet: Fleet, log: RunLog, say: Say = lambda _: None) -> PathMtu:
     }
     tested = []
     for rail in found:
-        say(f"rail {rail.name}: {len(rail.ends)} hosts")
+        say(f"rail {rail.name}: {plural(len(rail.ends), 'host')}")
         tested.append(_test(fleet, rail, untested))
     results = tuple(tested)
     _record(log, results, hosts)

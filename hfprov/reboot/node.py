@@ -16,6 +16,7 @@ from hfprov.observe import observe
 from hfprov.reading import Observation, Read
 from hfprov.reboot.boot import Boot, boot_of, boot_reads
 from hfprov.remote import run
+from hfprov.words import at_work
 
 T = TypeVar("T")
 
@@ -56,13 +57,13 @@ class Node:
         reads = PROCESSES.reads(self._baseline)
         end = time.monotonic() + self._patience.drain
         while True:
-            at_work = self._see(reads, lambda seen: PROCESSES.parse(seen, self._baseline).workloads)
-            if not at_work:
+            left = self._see(reads, lambda seen: PROCESSES.parse(seen, self._baseline).workloads)
+            if not left:
                 return
             if time.monotonic() > end:
                 raise RebootError(
-                    f"{len(at_work)} containers or jobs are still at work on '{self.host}' "
-                    f"after {self._patience.drain:g} s, the first: {at_work[0]}",
+                    f"After {self._patience.drain:g} s {at_work(len(left))} on '{self.host}', "
+                    f"the first: {left[0]}",
                     hint="Wait for them or end them; a node at work is not rebooted.",
                 )
             self._pause()

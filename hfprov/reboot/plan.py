@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hfprov.rollout import reboot_needed, waves
 from hfprov.sweep import HostVerdicts
+from hfprov.words import at_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,5 +54,5 @@ def _at_work(view: HostVerdicts) -> str:
     if view.workloads is None:
         return "It is not known whether something is at work on it; drain it, or give '--drain'."
     if view.workloads:
-        return f"{len(view.workloads)} containers or jobs are at work; drain it, or give '--drain'."
+        return f"{at_work(len(view.workloads))}; drain it, or give '--drain'."
     return ""

@@ -15,6 +15,7 @@ from hfprov.record.model import Certificate
 from hfprov.report.documents import Document, sweep_document
 from hfprov.report.inert import one_line
 from hfprov.report.terminal import console, print_table
+from hfprov.words import plural
 
 
 def certify_document(done: Certified) -> Document:
@@ -86,7 +87,7 @@ def _smoke_words(smoke: Document) -> str:
         return str(smoke["reason"])
     return (
         f"'{smoke['image']}' ({smoke['image_id'][:19]}, {smoke['variant']}) computed right and "
-        f"found {len(smoke['nodes'])} nodes, run {smoke['run']}"
+        f"found {plural(len(smoke['nodes']), 'node')}, run {smoke['run']}"
     )
 
 

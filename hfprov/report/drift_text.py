@@ -14,11 +14,11 @@ from hfprov.report.costs import COSTS
 from hfprov.report.documents import summary
 from hfprov.report.drift import WHOLE_HOST, Drift, Drifted
 from hfprov.report.inert import one_line
-from hfprov.report.overview import plural
 from hfprov.report.progress import Shown
 from hfprov.report.terminal import STYLES, console, outcome_text, print_odd, verdict_line
 from hfprov.sweep import HostVerdicts
 from hfprov.verdict import Finding, Outcome, Verdict, badness
+from hfprov.words import plural
 
 _NAMES = 6
 _MEANWHILE = 4

@@ -25,9 +25,10 @@ from hfprov.report.content import Content
 from hfprov.report.html_hosts import Details
 from hfprov.report.inert import one_line
 from hfprov.report.measured_views import measured_views
-from hfprov.report.overview import Overview, counts_text, plural, survey
+from hfprov.report.overview import Overview, counts_text, survey
 from hfprov.report.standing import STATE_WORDS
 from hfprov.verdict import Outcome
+from hfprov.words import plural
 
 _SHOWN_EVENTS = 100
 _PROSE = 4000

@@ -15,9 +15,10 @@ from hfprov.catalogue.explanations import explanations
 from hfprov.report.causes import says_no_more
 from hfprov.report.content import Content, HostEntry
 from hfprov.report.inert import one_line
-from hfprov.report.overview import Overview, counts_text, plural, survey
+from hfprov.report.overview import Overview, counts_text, survey
 from hfprov.report.standing import STATE_WORDS
 from hfprov.verdict import Outcome, Verdict
+from hfprov.words import plural
 
 _SHOWN_HOSTS = 12
 _ACTIVE = re.compile(r"@|://|www\.|\w:\S|#\d", re.IGNORECASE)

@@ -24,6 +24,7 @@ from hfprov.report.inert import one_line
 from hfprov.report.measured_views import unit_words
 from hfprov.report.terminal import STYLES, console, print_table
 from hfprov.verdict import Outcome
+from hfprov.words import plural
 
 _MATRIX = 16
 """Hosts up to which pairs are shown as a matrix; more do not fit a terminal."""
@@ -49,8 +50,8 @@ def _step_words(step: Step) -> str:
         return f"{step.tool.name} over {', '.join(step.hosts)} together, {step.group.ranks} ranks"
     pairs = sum(len(one) for one in step.rounds)
     return (
-        f"{step.tool.name} in {step.rail}: {pairs} pairs of {len(step.ends)} hosts, both ways, in "
-        f"{len(step.rounds)} rounds"
+        f"{step.tool.name} in {step.rail}: {plural(pairs, 'pair')} of "
+        f"{plural(len(step.ends), 'host')}, both ways, in {plural(len(step.rounds), 'round')}"
     )
 
 

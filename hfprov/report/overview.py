@@ -11,6 +11,7 @@ from hfprov.report.causes import Causes, says_no_more
 from hfprov.report.content import Content, HostEntry
 from hfprov.report.standing import Standing, ending
 from hfprov.verdict import Outcome, badness
+from hfprov.words import be, plural
 
 OUTCOMES = (Outcome.UNKNOWN, Outcome.FAIL, Outcome.WARN, Outcome.PASS)
 """What a host can be, worst first."""
@@ -96,15 +97,15 @@ class Overview:
         bad = [(counts[outcome], words) for outcome, words in _BAD_WORDS if counts[outcome]]
         if bad:
             (first, words), *rest = bad
-            more = "".join(f", {number} {_be(number)} {what}" for number, what in rest)
-            return f"{first} of {plural(total, 'host')} {_be(first)} {words}{more}"
+            more = "".join(f", {number} {be(number)} {what}" for number, what in rest)
+            return f"{first} of {plural(total, 'host')} {be(first)} {words}{more}"
         every = "The host" if total == 1 else f"All {total} hosts"
         warned = counts[Outcome.WARN]
         warnings = f", {warned} with warnings" if warned else ""
         if self.status is None:
             verb = "was" if total == 1 else "were"
             return f"{every} {verb} as declared when last judged{warnings}"
-        return f"{every} {_be(total)} as declared{warnings}"
+        return f"{every} {be(total)} as declared{warnings}"
 
     @property
     def _worst_host(self) -> Outcome:
@@ -136,15 +137,6 @@ _RUN_WORDS = {
     RunStatus.INTERRUPTED: "Interrupted",
     RunStatus.CRASHED: "Crashed",
 }
-
-
-def _be(number: int) -> str:
-    return "is" if number == 1 else "are"
-
-
-def plural(number: int, noun: str) -> str:
-    """``1 host``, ``2 hosts``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def counts_text(summary: Summary | None) -> str:

@@ -11,6 +11,7 @@ from hfprov.path_mtu.run import PathMtu, RailResult
 from hfprov.path_mtu.trial import Trial
 from hfprov.report.inert import one_line
 from hfprov.report.terminal import console
+from hfprov.words import plural
 
 _SHOWN = 8
 
@@ -51,7 +52,8 @@ def _line(one: Trial) -> str:
 def sentence(cause: Cause, result: RailResult) -> str:
     """A cause in words, with what the hosts themselves say about it."""
     groups = [_names(group) for group in cause.hosts]
-    count = f"{cause.failed} of {cause.of} pairs fail"
+    verb = "fails" if cause.failed == 1 else "fail"
+    count = f"{cause.failed} of {plural(cause.of, 'pair')} {verb}"
     if cause.kind is Kind.RAIL:
         return f"No path of this rail passes ({count}): look at the network that all share."
     if cause.kind is Kind.GROUPS:

@@ -15,11 +15,11 @@ from hfprov.report.costs import COSTS
 from hfprov.report.documents import Document, operation_document
 from hfprov.report.drift_text import host_names
 from hfprov.report.inert import one_line
-from hfprov.report.overview import plural
 from hfprov.report.terminal import console
 from hfprov.rollout import LEVEL_NEEDED, LEVELS, size_of
 from hfprov.sweep import HostVerdicts
 from hfprov.verdict import Impact, Outcome, Verdict
+from hfprov.words import plural
 
 _REPAIRABLE = (Outcome.FAIL, Outcome.UNKNOWN)
 ENDED_BEFORE = "the play ended on this host before, or at, its role"

@@ -19,11 +19,6 @@ _NAMES = 8
 _CLEAR_LINE = "\r\x1b[2K"
 
 
-def _named(task: TaskResult) -> str:
-    """A task with its role, as 'hfprov show' names it: tasks of many roles have one name."""
-    return f"{task.role}: {task.task}" if task.role else task.task
-
-
 class Shown(Progress):
     """Shows how far a command is with ``total`` hosts; silent when ``quiet``."""
 
@@ -42,11 +37,11 @@ class Shown(Progress):
 
     def on_task(self, task: TaskResult) -> None:
         if task.failed or task.unreachable:
-            self._line(f"{task.host}: failed: {_named(task)}: {task.message}", style="red")
+            self._line(f"{task.host}: failed: {task.named}: {task.message}", style="red")
         elif task.changed:
-            self._line(f"{task.host}: changed: {_named(task)}")
+            self._line(f"{task.host}: changed: {task.named}")
         else:
-            self._status(f"{task.host}: {_named(task)}")
+            self._status(f"{task.host}: {task.named}")
 
     def on_host(self, view: HostVerdicts) -> None:
         self._done += 1

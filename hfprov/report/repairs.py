@@ -13,11 +13,11 @@ from hfprov.operate import Operation
 from hfprov.report.documents import summary
 from hfprov.report.drift_text import host_names
 from hfprov.report.inert import one_line
-from hfprov.report.overview import plural
 from hfprov.report.plan import ENDED_BEFORE, NOT_COME_TO, not_repaired
 from hfprov.report.terminal import console, outcome_text, print_odd, print_views, verdict_line
 from hfprov.sweep import HostVerdicts
 from hfprov.verdict import Outcome, Verdict, badness
+from hfprov.words import plural
 
 _BAD = (Outcome.WARN, Outcome.FAIL, Outcome.UNKNOWN)
 _MOST_LINES = 10

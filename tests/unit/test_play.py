@@ -4,6 +4,7 @@ import contextlib
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,17 @@ def test_a_failing_task_fails_its_host_only_and_is_named(rack):
     outcome, _ = run(request_for(rack, tasks))
     assert outcome.hosts == {"a": HostResult.OK, "b": HostResult.FAILED}
     assert outcome.failures == {"b": "Check the disk: no disk"}
+
+
+def test_a_failing_task_of_a_role_is_named_with_its_role(rack):
+    role = rack / "roles" / "disks" / "tasks"
+    role.mkdir(parents=True)
+    (role / "main.yml").write_text(
+        "- name: Check what it needs\n  ansible.builtin.fail:\n    msg: no disk\n"
+    )
+    request = replace(request_for(rack, "  roles: [disks]\n"), roles_path=rack / "roles")
+    outcome, _ = run(request)
+    assert outcome.failures["a"] == "disks: Check what it needs: no disk"
 
 
 def test_a_broken_playbook_says_what_is_broken(rack):

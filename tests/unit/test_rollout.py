@@ -52,6 +52,7 @@ def test_different_failures_stop_only_over_the_budget():
     two = {"a": "no disk", "b": "no link"}
     assert Budget(2).exceeded(two, canary=False) == ""
     assert "at most 1" in Budget(1).exceeded(two, canary=False)
+    assert "1 host failed; at most 0 may" in Budget(0).exceeded({"a": "no disk"}, canary=False)
 
 
 def test_a_share_that_comes_to_nobody_is_left_out():

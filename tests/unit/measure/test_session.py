@@ -169,7 +169,7 @@ def test_runs_of_pairs_are_told_with_those_of_the_curve(told):
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ((HEAD.format(second="01", busbw="9.00"), 0), "on 1 hosts"),
+        ((HEAD.format(second="01", busbw="9.00"), 0), "on 1 host"),
         ((HEAD.format(second="02", busbw="9.00"), 7), "exit code 7"),
         (("mpirun was unable to reach n2\n", 1), "unable to reach"),
     ],

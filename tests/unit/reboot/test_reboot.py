@@ -233,4 +233,4 @@ def test_work_that_began_since_the_plan_keeps_a_host_from_being_rebooted(site, s
     script.workloads[:] = [("1: conmon",)]
     done = site.reboot()
     assert script.rebooted == []
-    assert "still at work on 'n1'" in done.report.failed["n1"]
+    assert "1 container or job is at work on 'n1'" in done.report.failed["n1"]
