@@ -9,7 +9,8 @@ second sweep is what every night costs: it compares with the first one.
 
 Without ``--ssh`` answers are handed over as if they had arrived. With it each host is an address of
 this machine, and answers over a real OpenSSH server (see ssh_nodes.py); what the server and the
-hosts do is not counted, but takes most of the time on the clock.
+hosts do is not counted, but takes most of the time on the clock. Beside it stands the floor: ``ssh
+HOST true`` on the same hosts, as many at once.
 Prints figures and asserts nothing: machines differ. The aim is below 15 ms of CPU per host and
 sweep, SSH included, whether there are 20 hosts or 10,000; and below 500 MB for 10,000 hosts.
 """
@@ -25,11 +26,13 @@ import os
 import pstats
 import resource
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,7 +42,9 @@ from ssh_nodes import SshNodes, ssh_nodes
 
 from hfprov import probe
 from hfprov.baseline import Baseline, Value
+from hfprov.declare.connection import Connection
 from hfprov.judge import reads_for
+from hfprov.observe import AT_ONCE as OBSERVED_AT_ONCE
 from hfprov.observe import Answer, observe_groups, parse_answer
 from hfprov.record.store import Record
 from hfprov.report.drift import drift_of
@@ -192,7 +197,32 @@ def over_ssh(text: str, like: Baseline, chosen: argparse.Namespace) -> None:
             ssh_nodes(Path(folder), says) as nodes,
         ):
             fleet = fleet_of(hosts, like, nodes)
+            floor(fleet, nodes)
             sweeps(fleet, chosen.sweeps, functools.partial(observed, fleet))
+
+
+def floor(fleet: Fleet, nodes: SshNodes) -> None:
+    """What it costs to log in to each host once, with OpenSSH's own client, and do nothing."""
+
+    def login(connection: Connection) -> int:
+        argv = nodes.bare(connection)
+        return subprocess.run(argv, stdin=subprocess.DEVNULL, check=False).returncode
+
+    hosts = len(fleet.connections)
+    begun, wall = cpu_of_children(), time.monotonic()
+    with ThreadPoolExecutor(OBSERVED_AT_ONCE) as pool:
+        failed = sum(map(bool, pool.map(login, fleet.connections.values())))
+    each, seconds = 1000 * (cpu_of_children() - begun) / hosts, time.monotonic() - wall
+    print(
+        f"{hosts:6} hosts, floor:   {each:.2f} ms of CPU each for 'ssh HOST true'; {seconds:.1f} s "
+        f"on the clock; {failed} failed",
+        flush=True,
+    )
+
+
+def cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def observed(fleet: Fleet, _: int) -> Iterator[Sequence[Answer]]:

@@ -3,7 +3,7 @@
 One OpenSSH server listens on every address of 127.0.0.0/8 (of the loopback device only), and each
 node is one of these addresses. Whatever command it is asked for, the server hands the probe's plan
 and the address to one process, which answers as the probe of that node would. So a node costs the
-machine a login, and no Python of its own.
+machine a login, and no Python of its own. ``true`` is done and over.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ FIRST = ipaddress.IPv4Address("127.16.0.0")
 STARTS_WITHIN = 10.0
 """Seconds."""
 
-# Bash itself opens the connection to the answering process; 'cat' is the only other program.
+# Bash itself opens the connection to the answering process; 'cat' is the only other program. The
+# command is sent on whole: to cut its last word off, 100 KiB from its begin, takes bash 90 ms.
 _COMMAND = (
-    "exec bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}; "
-    'printf "%s %s\\n" "${{SSH_CONNECTION}}" "${{SSH_ORIGINAL_COMMAND##* }}" >&3; exec cat <&3\''
+    'exec bash -c \'[ "${{SSH_ORIGINAL_COMMAND}}" != true ] || exit 0; '
+    "exec 3<>/dev/tcp/127.0.0.1/{port}; "
+    'printf "%s %s\\n" "${{SSH_CONNECTION}}" "${{SSH_ORIGINAL_COMMAND}}" >&3; exec cat <&3\''
 )
 # SHLVL: else a bash that sshd starts takes itself for a login's first and reads ~/.bashrc, which
 # may cost more than all the rest.
@@ -88,6 +90,18 @@ class SshNodes:
             )
             for name, address in addresses.items()
         }
+
+    def bare(self, connection: Connection) -> list[str]:
+        """OpenSSH's client for one node: the least that a login costs.
+
+        With the key exchange of our own client. OpenSSH's first choice is safe from quantum
+        computers as well, and takes 50 ms more on either side.
+        """
+        (key,), (known,) = connection.key_files, connection.known_hosts
+        options = f"IdentityFile={key}", f"UserKnownHostsFile={known}", "IdentitiesOnly=yes"
+        options += "KexAlgorithms=curve25519-sha256", "BatchMode=yes"
+        words = [word for option in options for word in ("-o", option)]
+        return ["ssh", "-F", "none", *words, "-p", str(self.port), connection.address, "true"]
 
 
 @contextlib.contextmanager
@@ -146,7 +160,7 @@ def _serve(listening: socket.socket, answer: Callable[[int], bytes]) -> None:
     while True:
         node, _ = listening.accept()
         with node, node.makefile("rwb") as stream:
-            _, _, address, _, plan = stream.readline().decode("ascii").split()
+            _, _, address, _, *_, plan = stream.readline().decode("ascii").split()
             number = int(ipaddress.IPv4Address(address)) - int(FIRST)
             nonce = json.loads(zlib.decompress(base64.b64decode(plan)))["nonce"].encode("ascii")
             packed = base64.b64encode(zlib.compress(answer(number), 1))
