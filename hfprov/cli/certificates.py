@@ -122,7 +122,7 @@ def certify(
             "certify", command_line(), site.fleet.baselines, secrets=site.secrets
         ) as log,
     ):
-        shown = Progress(len(site.fleet.baselines), quiet=as_json)
+        shown = Progress(len(site.fleet.baselines))
         done = issue.certify(record, site.fleet, log, wish, shown.on_host)
         log.finish(int(done.code))
     if output is not None:

@@ -45,20 +45,20 @@ def container_smoke(
     from hfprov.container_smoke.run import container_smoke as run_test
     from hfprov.container_smoke.run import exit_code
     from hfprov.report.documents import sweep_document
-    from hfprov.report.progress import Shown
+    from hfprov.report.progress import Shown, say
     from hfprov.report.terminal import print_json
     from hfprov.report.tested import print_tested
 
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
     with started("container-smoke", site, db) as (record, log):
-        shown = Shown(len(site.fleet.baselines), quiet=as_json)
+        shown = Shown(len(site.fleet.baselines))
         views = run_test(
             site.fleet,
             log,
             wait=wait,
             on_host=shown.on_host,
-            say=lambda text: None if as_json else typer.echo(text, err=True),
+            say=say,
         )
         revoke_bad(record, views, log)
         code = exit_code(views)

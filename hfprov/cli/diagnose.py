@@ -54,7 +54,7 @@ def diagnose(
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
     with started("diagnose", site, db) as (record, log):
-        shown = Shown(len(site.fleet.baselines), quiet=as_json)
+        shown = Shown(len(site.fleet.baselines))
         views = run_diagnosis(site.fleet, log, level, on_host=shown.on_host)
         revoke_bad(record, views, log)
         code = exit_code_for(required(views))

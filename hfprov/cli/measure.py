@@ -63,6 +63,7 @@ def measure(
     from hfprov.measure.run import measure as run_measure
     from hfprov.measure.tool import Settings
     from hfprov.report.measured import measured_document, print_measured
+    from hfprov.report.progress import say
     from hfprov.report.terminal import print_json
 
     request = Request(
@@ -79,7 +80,7 @@ def measure(
             log,
             request,
             _print_plan,
-            lambda text: None if as_json else typer.echo(text, err=True),
+            say,
         )
         log.finish(int(done.code))
     if as_json:

@@ -39,14 +39,13 @@ def path_mtu(
     """Send unfragmented packets between data interfaces, both ways, and name what stops them."""
     from hfprov.path_mtu.run import path_mtu as test_paths
     from hfprov.report.paths import path_mtu_document, print_path_mtu
+    from hfprov.report.progress import say
     from hfprov.report.terminal import print_json
 
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
     with started("path-mtu", site, db) as (_, log):
-        found = test_paths(
-            site.fleet, log, lambda text: None if as_json else typer.echo(text, err=True)
-        )
+        found = test_paths(site.fleet, log, say)
         log.finish(int(found.code))
     if as_json:
         print_json(path_mtu_document(found))

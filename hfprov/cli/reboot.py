@@ -96,7 +96,7 @@ def reboot(
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
     with started("reboot", site, db) as (record, log):
-        shown = Shown(len(site.fleet.baselines), quiet=as_json)
+        shown = Shown(len(site.fleet.baselines))
         done = reboot_hosts(record, site.fleet, log, orders, shown, _print_plan)
         log.finish(int(done.code))
     if as_json:

@@ -62,6 +62,7 @@ def trial(
     from hfprov.measure.tool import Settings
     from hfprov.measure.trial import TrialRequest
     from hfprov.measure.trial import trial as run_trial
+    from hfprov.report.progress import say
     from hfprov.report.terminal import print_json
     from hfprov.report.trials import print_trial, trial_document
     from hfprov.resolve import require_valid
@@ -84,7 +85,7 @@ def trial(
             site.tools,
             log,
             asked,
-            lambda text: None if as_json else typer.echo(text, err=True),
+            say,
         )
         log.finish(int(done.code))
     if as_json:

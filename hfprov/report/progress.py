@@ -1,4 +1,7 @@
-"""Progress on stderr: one live line on a terminal, plain lines otherwise."""
+"""Progress on stderr: one live line on a terminal, plain lines otherwise.
+
+It is the same with '--json': that is about standard output, and who waits for it can read, too.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +22,19 @@ _NAMES = 8
 _CLEAR_LINE = "\r\x1b[2K"
 
 
-class Shown(Progress):
-    """Shows how far a command is with ``total`` hosts; silent when ``quiet``."""
+def say(text: str) -> None:
+    """What a command is at, for commands that do not go from host to host."""
+    console(sys.stderr).print(Text(one_line(text)))
 
-    def __init__(self, total: int, *, quiet: bool = False) -> None:
+
+class Shown(Progress):
+    """Shows how far a command is with ``total`` hosts."""
+
+    def __init__(self, total: int) -> None:
         self._total = total
         self._done = 0
         self._what = "observed"
-        self._quiet = quiet
-        self._live = sys.stderr.isatty() and not quiet
+        self._live = sys.stderr.isatty()
         self._out = console(sys.stderr)
 
     def on_wave(self, number: int, hosts: Sequence[str]) -> None:
@@ -56,9 +63,8 @@ class Shown(Progress):
             self._line(text)
 
     def _line(self, text: str, style: str = "") -> None:
-        if not self._quiet:
-            self._clear()
-            self._out.print(Text(one_line(text), style=style))
+        self._clear()
+        self._out.print(Text(one_line(text), style=style))
 
     def _status(self, text: str) -> None:
         if self._live:

@@ -11,9 +11,12 @@ import threading
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from hfprov.baseline import Baseline
+from hfprov.cli.commands import app
 from hfprov.cli.options import command_line
+from hfprov.errors import UsageError
 from hfprov.record.store import Record
 
 HFPROV = Path(sys.executable).with_name("hfprov")
@@ -89,6 +92,33 @@ def test_a_host_that_cannot_be_reached_is_unknown_never_good(rack, db, command):
     assert document["hosts"][0]["reason"].endswith("cannot be reached: Connection refused.")
     shown = json.loads(hfprov("show", "--db", db, "--json").stdout)
     assert (shown["command"], shown["status"], shown["exit_code"]) == (command, "complete", 3)
+
+
+@pytest.mark.parametrize("command", ["drift", "certify", "diagnose", "reboot", "container-smoke"])
+def test_progress_is_told_beside_a_document(rack, db, command):
+    done = hfprov(command, "-i", rack, "--db", db, "--json")
+    assert json.loads(done.stdout)["run"]
+    assert "observed 1/1: n1 unknown" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "does"),
+    [
+        (("trial", "limits"), "measure.trial.trial"),
+        (("measure", "network"), "measure.run.measure"),
+        (("path-mtu",), "path_mtu.run.path_mtu"),
+        (("container-smoke",), "container_smoke.run.container_smoke"),
+    ],
+)
+def test_what_a_test_is_at_is_told_beside_a_document(rack, db, monkeypatch, words, does):
+    def begin(*given, say=None, **_):
+        (say or given[-1])("It has \x1b[2Jbegun.")
+        raise UsageError("That is enough.")
+
+    monkeypatch.setattr(f"hfprov.{does}", begin)
+    done = CliRunner().invoke(app, [*words, "-i", str(rack), "--db", str(db), "--json"])
+    assert isinstance(done.exception, UsageError)
+    assert done.stderr.splitlines()[-1] == "It has begun."
 
 
 @pytest.mark.parametrize("command", ON_NODES)
