@@ -67,15 +67,16 @@ def show(
     wanted = wanted_hosts(inventory, limit)
     with open_record(db, create=False) as record:
         view = record.run(run).only(wanted)
+        measurements = (
+            one
+            for one in record.measurements(wanted_run=view.id)
+            if wanted is None or wanted(one.host)
+        )
         if as_json:
-            print_json(run_document(view))
+            print_json(run_document(view, measurements))
         else:
             print_run(view, verbose=verbose)
-            print_recorded(
-                one
-                for one in record.measurements(wanted_run=view.id)
-                if wanted is None or wanted(one.host)
-            )
+            print_recorded(measurements)
 
 
 def history(

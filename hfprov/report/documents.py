@@ -19,7 +19,7 @@ from hfprov.errors import ExitCode
 from hfprov.fleet_checks import Comparison, odd_ones
 from hfprov.judge import find_check
 from hfprov.operate import Operation
-from hfprov.record.model import HistoryEntry, HostView, RunInfo
+from hfprov.record.model import HistoryEntry, HostView, Measurement, RunInfo
 from hfprov.record.views import RunView
 from hfprov.sweep import HostVerdicts
 from hfprov.verdict import Impact, Outcome, Verdict, Waived, badness
@@ -170,8 +170,8 @@ def runs_document(found: Iterable[RunInfo]) -> Document:
     return {"schema": "hfprov.runs/1", "runs": [run_info_document(info) for info in found]}
 
 
-def run_document(view: RunView) -> Document:
-    """One recorded run: hosts with the verdicts of each phase, changes, events."""
+def run_document(view: RunView, measurements: Iterable[Measurement]) -> Document:
+    """One recorded run: hosts with the verdicts of each phase, changes, events, measurements."""
     return {
         "schema": "hfprov.run/1",
         **run_info_document(view.info),
@@ -192,6 +192,21 @@ def run_document(view: RunView) -> Document:
             {"at": one.at.isoformat(), "kind": one.kind, "message": one.message, "host": one.host}
             for one in view.events()
         ],
+        "measurements": [_recorded_measurement(one) for one in measurements],
+    }
+
+
+def _recorded_measurement(one: Measurement) -> Document:
+    outcome = one.conditions.get("outcome")
+    return {
+        "host": one.host,
+        "peer": one.peer or None,
+        "test": one.test,
+        "value": one.value,
+        "unit": one.unit,
+        "samples": list(one.samples),
+        "outcome": str(outcome) if outcome else None,
+        "at": one.at.isoformat() if one.at else None,
     }
 
 

@@ -269,7 +269,12 @@ def every_document(record, run, lab_json):
     yield from (documents.explanation_document(one.id, one, text[one.id]) for one in all_checks())
     yield documents.explanations_document({one.id: one for one in all_checks()}, text)
     yield documents.runs_document(record.runs())
-    yield documents.run_document(record.run(run))
+    yield documents.run_document(record.run(run), [])
+    figures = [
+        Measurement("n1", "iperf3 tcp", 9.4, "Gbit/s", "n2", conditions={"outcome": "pass"}),
+        Measurement("n1", "disk", None, "GB/s", samples=(1.0, 2.0), at=datetime.now(UTC)),
+    ]
+    yield documents.run_document(record.run(run), figures)
     yield documents.history_document("n1", record.history("n1"))
     yield evidence_document(record, run, "n1")
     yield odd_ones(

@@ -99,3 +99,19 @@ def test_a_recorded_workload_is_shown_with_its_figures_and_no_host_was_left_out(
     said = capsys.readouterr().out
     assert "n1 workload" in said
     assert "n2 workload" not in said
+
+
+def test_a_document_of_a_run_has_its_figures(file, tmp_path, capsys):
+    inventory, db = tmp_path / "hosts.yml", str(tmp_path / "record.db")
+    inventory.write_text(INVENTORY, encoding="utf-8")
+    record_workload(file(GOOD), inventory=[inventory], db=db)
+    capsys.readouterr()
+    show(db=db, limit="n2", as_json=True)
+    told = json.loads(capsys.readouterr().out)["measurements"]
+    assert {one["host"] for one in told} == {"n2"}
+    (one,) = (one for one in told if one["test"].endswith("training throughput"))
+    assert one.pop("at")
+    assert one == {
+        "host": "n2", "peer": None, "test": "workload llama training throughput", "value": 11,
+        "unit": "samples/s", "samples": [10, 12, 11], "outcome": None,
+    }  # fmt: skip
