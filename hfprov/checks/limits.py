@@ -14,6 +14,7 @@ from hfprov.checks.limits_declared import (
     compare,
     for_pam,
     for_systemd,
+    is_told,
     login_rivals,
     manager_rivals,
     shell_rivals,
@@ -32,10 +33,10 @@ from hfprov.evidence.limits import (
     limits_of_services,
     parse_pam,
 )
-from hfprov.evidence.shell_limits import SHELLS
+from hfprov.evidence.shell_limits import SHELLS, ShellLimit
 from hfprov.evidence.systemd import Layers, Properties, layered, parse_settings, property_of
 from hfprov.evidence.unit_limits import DEFAULTS, REMOVE_IPC, UNITS, USER_UNIT, drop_ins
-from hfprov.verdict import Finding, Impact, NotApplicable, failed, not_applicable, passed
+from hfprov.verdict import Finding, Impact, NotApplicable, failed, not_applicable, passed, warned
 
 PAM_PATH = "/etc/security/limits.d/90-hfprov.conf"
 DROP_IN = "90-hfprov-limits.conf"
@@ -104,11 +105,24 @@ def shells(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     found = facts.get(SHELLS)
     rivals = shell_rivals(found, wanted_limits(baseline))
     for line in rivals:
-        observed = f"{line.resource.name} {line.value}"
-        reason = "A login shell sets this after the login got what is declared."
-        yield failed(line.where, observed=observed, expected="no other value", reason=reason)
+        yield _of_shell(line)
     if not rivals:
         yield passed(observed="none", expected="no other value of a shell")
+
+
+def _of_shell(line: ShellLimit) -> Finding:
+    observed = f"{line.resource.name} {line.value}"
+    if not line.of_user:
+        reason = "A login shell sets this after the login got what is declared."
+        return failed(line.where, observed=observed, expected="no other value", reason=reason)
+    if not is_told(line):
+        reason = "Only this user's shell can tell whether it is less than what is declared."
+    else:
+        reason = "All that this user starts from a shell gets less than what is declared."
+        if line.path.startswith("/root/"):
+            return failed(line.where, observed=observed, expected="not less", reason=reason)
+    # Home directories are often one server's for all nodes: a user must not stop a fleet.
+    return warned(line.where, observed=observed, expected="not less", reason=reason)
 
 
 def _setting_statements(text: str) -> list[str]:

@@ -99,15 +99,29 @@ def login_rivals(lines: Iterable[PamLine], ours: str, wanted: Limits) -> list[Pa
 
 
 def shell_rivals(lines: Iterable[ShellLimit], wanted: Limits) -> list[ShellLimit]:
-    """Lines by which a shell gives another limit than declared, or one that only it can tell."""
+    """Lines by which a shell gives another limit than declared, or one that only it can tell.
+
+    Of a user's own files those that give less: more is his to choose, up to the hard limit.
+    """
 
     def differs(line: ShellLimit) -> bool:
+        soft = wanted[line.resource.name].soft
         try:
-            return amount(line.value, line.resource.unit) != wanted[line.resource.name].soft
+            have = amount(line.value, line.resource.unit)
         except NotUnderstoodError:
             return True
+        return have < soft if line.of_user else have != soft
 
     return [line for line in lines if differs(line)]
+
+
+def is_told(line: ShellLimit) -> bool:
+    """Whether the line says by itself which limit it sets."""
+    try:
+        amount(line.value)
+    except NotUnderstoodError:
+        return False
+    return True
 
 
 def manager_rivals(found: Layers, ours: str, wanted: Limits) -> Iterator[tuple[Setting, Resource]]:

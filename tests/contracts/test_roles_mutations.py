@@ -147,7 +147,7 @@ def converge(nodes: set[str], role: str, *options: str) -> dict[str, int]:
 PLACES = (
     "etc/security etc/systemd etc/chrony etc/default etc/network "
     "etc/sysctl.d etc/sysctl.conf etc/ufw etc/nccl.conf etc/rccl.conf etc/ucx etc/profile.d "
-    "etc/environment root/.nccl.conf home usr/share/modules opt/modulefiles "
+    "etc/environment root/.nccl.conf root/.profile home usr/share/modules opt/modulefiles "
     "etc/modules-load.d etc/udev etc/ssh etc/modprobe.d etc/apt etc/fstab etc/audit etc/hfprov "
     "etc/docker etc/netplan etc/enroot var/lib/hfprov/container_runtime.json "
     "usr/local/lib/hfprov etc/udev/rules.d/90-hfprov-irq-affinity.rules"

@@ -12,6 +12,7 @@ import pytest
 from hfprov.baseline import Baseline, Value
 from hfprov.evidence.network_profiles import NETPLAN_FILES, NETPLAN_OURS, PROFILES
 from hfprov.evidence.networkd import SHUT_FOLDERS
+from hfprov.evidence.shell_limits import SHELLS
 from hfprov.evidence.unit_overrides import DROP_INS
 from hfprov.judge import find_check, judge
 from hfprov.reading import Observation
@@ -67,6 +68,10 @@ class Node:
             self.results.setdefault(name, [])
         for name in NOT_THERE:
             self.results.setdefault(name, [{"name": name, "status": "absent"}])
+        for read in SHELLS.reads(Baseline("node", ())):
+            none = {"name": "sh", "status": "ok", "code": 0}
+            is_command = read.request["kind"] == "command"
+            self.results.setdefault(read.id, [none] if is_command else [])
         for name in NOTHING_MATCHES:
             self.results.setdefault(name, [])
         shown = self.results["units of systemd"][0]
