@@ -42,7 +42,7 @@ def _drop_in_of(network_file: str) -> str:
     return f"/etc/systemd/network/{network_file.rpartition('/')[2]}.d/{DROP_IN}"
 
 
-def _applied(facts: Facts, link: Interface) -> str:
+def applied_file(facts: Facts, link: Interface) -> str:
     """The networkd file in use for an interface; "" when networkd does not manage it."""
     return facts.get(APPLIED).get(link.index or -1, "")
 
@@ -72,7 +72,7 @@ def persistent(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
 def _stacks(facts: Facts, link: Interface) -> list[str]:
     """Every configuration that claims an interface."""
     found = []
-    applied = _applied(facts, link)
+    applied = applied_file(facts, link)
     if applied:
         netplan = applied.startswith("/run/") and "netplan" in applied
         found.append(NETPLAN if netplan else NETWORKD)
@@ -111,7 +111,7 @@ def _settings(facts: Facts, link: Interface, stack: str) -> Iterator[tuple[int, 
     if profile is not None:
         yield profile.mtu_bytes or 0, f"connection {profile.uuid}"
     # netplan has networkd's file made anew at every boot, in the same way as this one was made.
-    applied = _applied(facts, link)
+    applied = applied_file(facts, link)
     network = facts.get(NETWORKS).find(applied) if applied else None
     if stack in (NETWORKD, NETPLAN) and network:
         setting = network.mtu
@@ -178,11 +178,11 @@ def _starter(facts: Facts, link: Interface, stack: str) -> str:
     """The stack that carries out what netplan says."""
     if stack != NETPLAN:
         return stack
-    return NETWORKD if _applied(facts, link) else NM
+    return NETWORKD if applied_file(facts, link) else NM
 
 
 def _networkd_rivals(facts: Facts, link: Interface, wanted: int) -> Iterator[Finding]:
-    applied = _applied(facts, link)
+    applied = applied_file(facts, link)
     networks = facts.get(NETWORKS)
     used = networks.find(applied)
     if used is None:
@@ -246,7 +246,7 @@ def files(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         link = facts.get(LINKS).find(name)
         mine = _stacks(facts, link) if link else []
         stacks.update(mine)
-        applied = _applied(facts, link) if link else ""
+        applied = applied_file(facts, link) if link else ""
         if applied and NETWORKD in mine:
             path = _drop_in_of(applied)
             ours.add(path)

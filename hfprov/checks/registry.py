@@ -130,6 +130,7 @@ MODULES = (
     "limits_tasks",
     "mtu",
     "mtu_persistent",
+    "mtu_narrowed",
     "irq",
     "irq_settings",
     "irq_keeping",

@@ -18,8 +18,11 @@ DIRECTORY = glob("/etc/network/interfaces.d/*")
 _STARTS = frozenset(
     {"iface", "mapping", "auto", "no-auto-down", "no-scripts", "source", "source-directory"}
 )
-_COMMANDS = frozenset({"pre-up", "up", "post-up", "pre-down", "down", "post-down"})
+_UP = frozenset({"pre-up", "up", "post-up"})
+_COMMANDS = _UP | {"pre-down", "down", "post-down"}
 _OURS = re.compile(r"ip link set dev (\$IFACE|\S+) mtu (\d+)")
+_ROUTE = re.compile(r"\bip(?:\s+-\S+)*\s+ro?u?t?e?\s[^;&|]*")
+_ROUTE_MTU = re.compile(r"\bmtu\s+(?:lock\s+)?([0-9]{1,6})\b")
 _INCLUDES = re.compile(r"(/etc/network/)?interfaces\.d(/\*(\.cfg)?)?/?")
 
 
@@ -46,10 +49,15 @@ class Option:
 
     @property
     def sets_mtu(self) -> bool:
-        """Whether it has to do with the MTU at all, in whatever form."""
-        return self.key == "mtu" or (
-            self.key in _COMMANDS and bool(re.search(r"\bmtu\b", self.value))
-        )
+        """Whether it has to do with the interface's MTU at all, in whatever form."""
+        command = _ROUTE.sub("", self.value) if self.key in _COMMANDS else ""
+        return self.key == "mtu" or bool(re.search(r"\bmtu\b", command))
+
+    @property
+    def route_mtus(self) -> tuple[int, ...]:
+        """MTUs that this line gives routes when the interface comes up."""
+        routes = _ROUTE.findall(self.value) if self.key in _UP else []
+        return tuple(int(mtu) for one in routes for mtu in _ROUTE_MTU.findall(one))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
-"""Interfaces as they are, which of them have the default route, and which services manage them."""
+"""Interfaces as they are, their routes, and which services manage them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
@@ -10,13 +12,19 @@ from hfprov.evidence import ip_link
 from hfprov.evidence.ip_link import Interfaces
 from hfprov.evidence.systemd import Properties
 from hfprov.evidence.systemd_units import shown_units, units
-from hfprov.evidence.text import clean, json_document
-from hfprov.reading import Observation, Source, command
+from hfprov.evidence.text import clean, excerpt, json_document
+from hfprov.reading import KIB, Observation, Read, Source, command, file
 
 _LINKS = command("ip", "-j", "-d", "link", "show")
-_ROUTES = tuple(command("ip", "-j", family, "route", "show", "default") for family in ("-4", "-6"))
+_ROUTES = tuple(
+    # All tables: with several rails each often has one of its own.
+    command("ip", "-j", family, "route", "show", "table", "all", limit=1024 * KIB)
+    for family in ("-4", "-6")
+)
 _NMCLI = command("nmcli", "-t", "-f", "DEVICE,STATE", "device")
 _NM_NOT_RUNNING = 8
+_MAIN = "main"
+"""The table that ip does not name."""
 _UNITS = units(
     "systemd-networkd.service",
     "networking.service",
@@ -35,27 +43,83 @@ def _parse_links(seen: Observation, _: Baseline) -> Interfaces:
 LINKS: Source[Interfaces] = Source("interfaces", lambda _: (_LINKS,), _parse_links)
 
 
-def default_devices(text: str) -> frozenset[str]:
-    """Names of the interfaces of the default routes, from ``ip -j route show default``."""
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One route, of any table."""
+
+    destination: str
+    devices: tuple[str, ...]
+    """Of each of its hops; empty for one that leads nowhere."""
+    table: str
+    mtu_bytes: int | None
+    """None: that of the interface."""
+
+
+def parse_routes(text: str) -> tuple[Route, ...]:
+    """Routes of ``ip -j route show table all``. Raises NotUnderstoodError."""
     # Without a route some versions print nothing at all.
-    routes = json_document(text) if clean(text).strip() else []
-    found = set()
-    for route in routes if isinstance(routes, list) else [None]:
+    document = json_document(text) if clean(text).strip() else []
+    found = []
+    for route in document if isinstance(document, list) else [None]:
         if not isinstance(route, dict):
             raise NotUnderstoodError("'ip route' did not list routes.")
-        for hop in route.get("nexthops", [route]):
-            if isinstance(hop, dict) and isinstance(hop.get("dev"), str):
-                found.add(hop["dev"])
-    return frozenset(found)
+        hops, metrics = route.get("nexthops", [route]), route.get("metrics", [])
+        if not isinstance(hops, list) or not isinstance(metrics, list):
+            raise NotUnderstoodError("'ip route' told of a route in an unknown form.")
+        devices = [hop.get("dev") for hop in hops if isinstance(hop, dict)]
+        mtus = [one.get("mtu") for one in metrics if isinstance(one, dict)]
+        found.append(
+            Route(
+                excerpt(str(route.get("dst", "")), 60),
+                tuple(one for one in devices if isinstance(one, str)),
+                excerpt(str(route.get("table", _MAIN)), 40),
+                next((one for one in mtus if type(one) is int), None),
+            )
+        )
+    return tuple(found)
 
 
+def default_devices(routes: Iterable[Route]) -> frozenset[str]:
+    """Names of the interfaces of the default routes of the main table."""
+    return frozenset(
+        name
+        for route in routes
+        if route.destination == "default" and route.table == _MAIN
+        for name in route.devices
+    )
+
+
+ROUTES: Source[tuple[Route, ...]] = Source(
+    "routes",
+    lambda _: _ROUTES,
+    lambda seen, _: tuple(one for read in _ROUTES for one in parse_routes(seen.text(read))),
+)
 DEFAULT_ROUTES: Source[frozenset[str]] = Source(
     "default routes",
-    lambda _: _ROUTES,
-    lambda seen, _: frozenset(
-        name for read in _ROUTES for name in default_devices(seen.text(read))
-    ),
+    ROUTES.reads,
+    lambda seen, baseline: default_devices(ROUTES.parse(seen, baseline)),
 )
+
+
+def _ipv6_reads(baseline: Baseline) -> tuple[Read, ...]:
+    names = map(str, baseline.get("jumbo_mtu_interfaces", ()))
+    found = (name for name in names if re.fullmatch(r"[\w:.@-]{1,15}", name) and name.strip("."))
+    return tuple(file(f"/proc/sys/net/ipv6/conf/{name}/mtu", limit=KIB) for name in found)
+
+
+def _parse_ipv6(seen: Observation, baseline: Baseline) -> Mapping[str, int]:
+    found = {}
+    for read in _ipv6_reads(baseline):
+        if seen.exists(read):
+            text = clean(seen.text(read)).strip()
+            if not re.fullmatch("[0-9]{1,9}", text):
+                raise NotUnderstoodError(f"'{excerpt(text)}' is no MTU of IPv6.")
+            found[str(read.request["path"]).split("/")[-2]] = int(text)
+    return found
+
+
+IPV6_MTUS: Source[Mapping[str, int]] = Source("MTUs of IPv6", _ipv6_reads, _parse_ipv6)
+"""Bytes by declared data interface; without those that have no IPv6."""
 
 
 def _parse_nmcli(seen: Observation, _: Baseline) -> frozenset[str]:

@@ -53,6 +53,10 @@ class NetplanInterface:
     set_name: str | None
     renderer: str | None
     addresses: tuple[str, ...]
+    ipv6_mtu_bytes: int | None
+    """None: that of the interface."""
+    route_mtus: tuple[int, ...]
+    """Bytes, of the routes that have an MTU of their own."""
 
     @property
     def mtu_needs_mac_match(self) -> bool:
@@ -165,13 +169,12 @@ def _interface(name: str, kind: str, node: yaml.Node) -> NetplanInterface:
     fields = _mapping(node, name)
     match = _mapping(fields["match"], "match") if "match" in fields else {}
     parameters = _mapping(fields["parameters"], "parameters") if "parameters" in fields else {}
-    mtu = _scalar(fields.get("mtu"), "mtu")
     vlan = _scalar(fields.get("id"), "id") if kind == "vlan" else None
     name_match = match.get("name")
     return NetplanInterface(
         id=name,
         kind=kind,
-        mtu_bytes=None if mtu is None else natural(mtu, f"The MTU of '{excerpt(name, 40)}'"),
+        mtu_bytes=_mtu(fields.get("mtu"), name),
         members=_words(fields.get("interfaces"), "interfaces"),
         link=_scalar(fields.get("link"), "link"),
         vlan_id=None if vlan is None else natural(vlan, f"The id of '{excerpt(name, 40)}'"),
@@ -183,4 +186,17 @@ def _interface(name: str, kind: str, node: yaml.Node) -> NetplanInterface:
         set_name=_scalar(fields.get("set-name"), "set-name"),
         renderer=_scalar(fields.get("renderer"), "renderer"),
         addresses=_words(fields.get("addresses"), "addresses"),
+        ipv6_mtu_bytes=_mtu(fields.get("ipv6-mtu"), name),
+        route_mtus=_route_mtus(fields.get("routes"), name),
     )
+
+
+def _mtu(node: yaml.Node | None, name: str) -> int | None:
+    text = _scalar(node, "mtu")
+    return None if text is None else natural(text, f"The MTU of '{excerpt(name, 40)}'")
+
+
+def _route_mtus(node: yaml.Node | None, name: str) -> tuple[int, ...]:
+    routes = node.value if isinstance(node, yaml.SequenceNode) else []
+    found = [_mtu(_mapping(route, "routes").get("mtu"), name) for route in routes]
+    return tuple(one for one in found if one is not None)

@@ -7,6 +7,7 @@ is needed is asked for. Sources: netplan's YAML reference; nmcli(1), nm-settings
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -28,10 +29,14 @@ _ACTIVE = command("nmcli", "-t", "-f", "UUID,DEVICE,FILENAME", "connection", "sh
 _SETTINGS = """\
 for uuid in $(nmcli -t -f UUID connection show --active); do
   echo "uuid:$uuid"
-  nmcli -t -f connection.autoconnect,802-3-ethernet.mtu,infiniband.mtu connection show "$uuid"
+  nmcli -t -f connection.autoconnect,802-3-ethernet.mtu,infiniband.mtu,ipv4.routes,ipv6.routes \\
+    connection show "$uuid"
 done"""
 _DETAILS = command("sh", "-c", _SETTINGS, timeout=30)
 _NM_NOT_RUNNING = 8
+_ROUTES = ("ipv4.routes", "ipv6.routes")
+_MTU = re.compile(r"\bmtu\s*=\s*([0-9]{1,6})\b")
+"""An attribute of a route, nm-settings-nmcli(5): ``10.0.0.0/8 10.1.0.1 mtu=1500``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,8 @@ class Profile:
     mtu_bytes: int | None
     """None: ``auto``, the profile sets none."""
     autoconnect: bool
+    route_mtus: tuple[int, ...]
+    """Bytes, of its routes that have an MTU of their own."""
 
     @property
     def made_by_netplan(self) -> bool:
@@ -117,6 +124,7 @@ def _parse_profiles(seen: Observation, __: Baseline) -> Mapping[str, Profile]:
             path.replace("\0", ":"),
             int(mtu) if mtu.isdecimal() and mtu.isascii() and mtu != "0" else None,
             settings.get("connection.autoconnect") == "yes",
+            tuple(int(one) for key in _ROUTES for one in _MTU.findall(settings.get(key, ""))),
         )
     return found
 

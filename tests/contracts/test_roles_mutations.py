@@ -168,7 +168,8 @@ RESTORE = {
     "limits": "systemctl kill -s HUP systemd-logind; systemctl restart ssh",
     "jumbo_mtu": (
         "systemctl stop hfprov-mtu-guard.timer 2>/dev/null; networkctl reload; "
-        "ip link set eth1 mtu 9000; sleep 0.5"
+        "ip link set eth1 mtu 9000; sysctl -q -w net.ipv6.conf.eth1.mtu=9000; "
+        "ip route flush 198.51.100.0/24; sleep 0.5"
     ),
     "irq_affinity": (
         "test -x /usr/sbin/ethtool || apt-get -qq -y install ethtool >/dev/null; "

@@ -20,6 +20,8 @@ STANZA = re.compile(
     r"(iface|mapping|auto|allow-\S+|no-auto-down|no-scripts|source|source-directory)\s"
 )
 COMMAND = re.compile(r"\s*(pre-up|up|post-up|pre-down|down|post-down)\s+(.*\bmtu\b.*)$")
+ROUTE = re.compile(r"\bip(?:\s+-\S+)*\s+ro?u?t?e?\s[^;&|]*")
+"""A command on a route, whose MTU is not the interface's."""
 OPTION = re.compile(r"\s*mtu\s+(\S+)\s*$")
 DATAGRAM_MOST = 4092
 """InfiniBand's 4096 bytes less IPoIB's header; Documentation/infiniband/ipoib.rst of the kernel."""
@@ -213,7 +215,7 @@ def foreign_commands(files, name):
     for path, lines in files.items():
         for start, end in stanzas(lines, name):
             for line in lines[start + 1 : end]:
-                if COMMAND.match(line) and not sets_mtu(line, name):
+                if COMMAND.match(ROUTE.sub("", line)) and not sets_mtu(line, name):
                     yield path, line.strip()
 
 

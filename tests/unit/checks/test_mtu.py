@@ -9,7 +9,7 @@ import pytest
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.ifupdown import parse as parse_interfaces
 from hfprov.evidence.ip_link import Interface
-from hfprov.evidence.managed_links import default_devices
+from hfprov.evidence.managed_links import default_devices, parse_routes
 from hfprov.evidence.networkd import Network, network_file, size
 from hfprov.evidence.systemd import Setting
 from hfprov.verdict import Outcome
@@ -18,7 +18,7 @@ from tests.unit.checks.conftest import NOT_THERE, WITHOUT_PROFILES
 FAIL, UNKNOWN = Outcome.FAIL, Outcome.UNKNOWN
 CHECKS = ("mtu.live", "mtu.management", "mtu.persistent", "mtu.rivals", "mtu.files")
 LINKS = "run ip -j -d link show"
-ROUTE = "run ip -j -4 route show default"
+ROUTE = "run ip -j -4 route show table all"
 NETWORKS = "glob /etc/systemd/network/*.network"
 DROP_INS = "glob /etc/systemd/network/*.network.d/*.conf"
 OURS = "/etc/systemd/network/20-eth1.network.d/90-hfprov-mtu.conf"
@@ -400,16 +400,24 @@ def test_links_that_are_not_understood_do_not_pass(networkd, check_id, text):
     assert not {Outcome.PASS} & {one.outcome for one in networkd.findings(check_id)}
 
 
-@pytest.mark.parametrize("text", ["{}", "default via 10.0.0.1", "[1]"])
+@pytest.mark.parametrize(
+    "text",
+    ["{}", "default via 10.0.0.1", "[1]", '[{"nexthops": 1}]', '[{"metrics": {"mtu": 1}}]'],
+)
 def test_routes_that_are_not_understood(text):
     with pytest.raises(NotUnderstoodError):
-        default_devices(text)
+        parse_routes(text)
 
 
 def test_routes_with_several_hops():
     text = '[{"dst": "default", "nexthops": [{"dev": "eth0"}, {"dev": "eth1"}]}]'
-    assert default_devices(text) == {"eth0", "eth1"}
-    assert default_devices("") == frozenset()
+    assert default_devices(parse_routes(text)) == {"eth0", "eth1"}
+    assert default_devices(parse_routes("")) == frozenset()
+
+
+def test_a_rail_with_a_table_of_its_own_is_not_management(networkd):
+    networkd.put(ROUTE, text='[{"dst": "default", "dev": "eth1", "table": "101"}]')
+    assert networkd.bad("mtu.management") == {}
 
 
 def test_state_of_a_link():

@@ -63,6 +63,10 @@ def test_commands_of_the_site_are_told_from_ours(plan):
     text = "iface eth1 inet dhcp\n post-up ip link set dev eth1 mtu 9000\n up ifconfig eth1 mtu 1\n"
     found = list(plan.foreign_commands({"f": text.split("\n")}, "eth1"))
     assert found == [("f", "up ifconfig eth1 mtu 1")]
+    route = "iface eth1 inet dhcp\n up ip -4 route add 10.1.0.0/16 dev eth1 mtu 1500"
+    assert list(plan.foreign_commands({"f": route.split("\n")}, "eth1")) == []
+    both = f"{route} && ip link set eth1 mtu 1500\n".split("\n")
+    assert len(list(plan.foreign_commands({"f": both}, "eth1"))) == 1
 
 
 def link(name, **more):
