@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 from hfprov.baseline import Baseline
 from hfprov.checks.hardware import in_container
+from hfprov.checks.rdma_modprobe import EXPECTED, judge_lines
 from hfprov.checks.registry import Facts, check
 from hfprov.checks.written_file import judge_written_file
 from hfprov.evidence.modprobe import LOADED_MODULES, MODPROBE, parse_statements
 from hfprov.evidence.package_facts import Manager
 from hfprov.evidence.rdma_boot import (
     MODPROBE_FILE,
+    MODPROBE_LINES,
     MODULES_FILE,
-    OPTIONS,
     UDEV_OVERRIDES,
     UNITS,
     WRITTEN,
@@ -237,7 +238,7 @@ def netns_live(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
 
 @check(
     "rdma.rivals",
-    reads=[MODPROBE, OPTIONS, UDEV_OVERRIDES, UNITS],
+    reads=[MODPROBE, MODPROBE_LINES, UDEV_OVERRIDES, UNITS],
     role=ROLE,
     impact=Impact.MANUAL,
     judges=["rdma_modules", "rdma_netns", "rdma_rxe_interfaces"],
@@ -251,16 +252,16 @@ def rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         for one in facts.get(MODPROBE).bans
         if one.module in needed
     ]
-    if baseline["rdma_netns"] != LEAVE:
-        reason = "It sets the mode of network namespaces, too: which line holds is chance."
-        found += [(one.where, one.statement, reason) for one in facts.get(OPTIONS)]
     for rule in facts.get(UDEV_OVERRIDES):
         reason = "A rule of rdma-core that loads modules is not the one that was installed."
         found.append((rule.where, rule.statement, reason))
     for name, unit in facts.get(UNITS).items():
-        for path in property_of(unit, "DropInPaths").split():
-            found.append((path, "a drop-in", f"It changes what '{name}' does."))
+        paths = property_of(unit, "DropInPaths").split()
+        found += [(path, "a drop-in", f"It changes what '{name}' does.") for path in paths]
+    netns = baseline["rdma_netns"] != LEAVE
+    lines = list(judge_lines(facts.get(MODPROBE_LINES), needed, netns_declared=netns))
+    yield from lines
     for where, statement, reason in found:
-        yield failed(where, observed=statement, expected="nothing of the kind", reason=reason)
-    if not found:
+        yield failed(where, observed=statement, expected=EXPECTED, reason=reason)
+    if not found and not lines:
         yield passed(observed="none", expected="nothing that wins over the role's files")

@@ -88,28 +88,24 @@ class Override:
     statement: str
 
 
-def _parse_options(seen: Observation, _: Baseline) -> tuple[Override, ...]:
-    by_name: dict[str, Override | None] = {}
+def _parse_lines(seen: Observation, _: Baseline) -> tuple[Override, ...]:
+    names: set[str] = set()
     found: list[Override] = []
     for read in DIRECTORIES:
         for result in seen.each(read):
             name = result.name.rpartition("/")[2]
-            if name in by_name or result.name == MODPROBE_FILE:
+            if name in names or result.name == MODPROBE_FILE:
                 continue
-            by_name[name] = None
+            names.add(name)
             text = complete_text(read, result) if result.type == "file" else ""
-            found += [
-                Override(result.name, line)
-                for line in parse_statements(text)
-                if re.match(r"options ib[-_]core .*\bnetns_mode\b", line)
-            ]
+            found += [Override(result.name, line) for line in parse_statements(text)]
     return tuple(found)
 
 
-OPTIONS: Source[tuple[Override, ...]] = Source(
-    "options of ib_core", lambda _: DIRECTORIES, _parse_options
+MODPROBE_LINES: Source[tuple[Override, ...]] = Source(
+    "lines of modprobe.d", lambda _: DIRECTORIES, _parse_lines
 )
-"""Lines of others' files of modprobe.d that set the mode of network namespaces."""
+"""Of all files but the role's that modprobe reads: one hides those of its name in later places."""
 
 
 def _parse_rules(seen: Observation, _: Baseline) -> tuple[Override, ...]:

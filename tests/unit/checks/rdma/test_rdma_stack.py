@@ -15,7 +15,7 @@ from hfprov.verdict import Impact, NotApplicable, Outcome
 
 from .conftest import one
 
-FAIL, UNKNOWN = Outcome.FAIL, Outcome.UNKNOWN
+FAIL, WARN, UNKNOWN = Outcome.FAIL, Outcome.WARN, Outcome.UNKNOWN
 CHECKS = [found.id for found in all_checks() if found.id.startswith("rdma.")]
 SERVICE = "/etc/systemd/system/hfprov-rdma.service"
 OF_INTERFACE = "/etc/systemd/system/hfprov-rdma@.service"
@@ -271,10 +271,65 @@ def test_lines_of_others_that_win_are_named(node, line):
     assert (finding.outcome, finding.subject, finding.observed) == (FAIL, path, line)
 
 
-def test_what_does_not_concern_rdma_is_no_rival(node):
-    text = "blacklist nouveau\n# blacklist ib_uverbs\noptions ib_core send_queue_size=4\n"
-    node.results["glob /etc/modprobe.d/*.conf"].append(one(text, "/etc/modprobe.d/zz.conf"))
+@pytest.mark.parametrize(
+    ("line", "subject", "outcome"),
+    [
+        ("install ib_core echo no", "install ib_core", FAIL),
+        ("install mlx5-core :", "install mlx5-core", FAIL),
+        ("alias ib-uverbs off", "alias ib-uverbs", FAIL),
+        ("alias pci:v000015B3d0000101Bsv*sd*bc*sc*i* vfio-pci", None, FAIL),
+        ("softdep mlx5_core pre: vfio-pci", "softdep mlx5_core", FAIL),
+        ("options vfio-pci ids=10de:2330,15b3:101b", "options vfio-pci", FAIL),
+        ("options mlx5_core prof_sel=0", "options mlx5_core", WARN),
+        ("options ib-core \\\n send_queue_size=4", "options ib-core", WARN),
+    ],
+)
+def test_lines_of_others_that_change_a_module_are_named(node, line, subject, outcome):
+    path = "/etc/modprobe.d/zz-site.conf"
+    node.results["glob /etc/modprobe.d/*.conf"].append(one(f"{line}\n", path))
+    (finding,) = node.findings("rdma.rivals")
+    subject = subject or " ".join(line.split()[:2])
+    assert (finding.outcome, finding.subject) == (outcome, f"{path} {subject}")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "blacklist nouveau",
+        "# blacklist ib_uverbs",
+        "install nfs echo no",
+        "alias ib_uverbs ib-uverbs",
+        "alias pci:v000010DEd* vfio-pci",
+        "alias pci:v000015B3d* mlx5_core",
+        "alias netdev-ib* ib_ipoib",
+        "softdep mlx5_core post: nvidia-peermem",
+        "options vfio-pci ids=10de:2330",
+        "options vfio-pci disable_idle_d3=1",
+        "options nvidia NVreg_EnableMSI=1",
+        "options",
+        "install ib_core",
+        "softdep mlx5_core",
+        "\x1b[2J\x00",
+        "alias " * 10_000,
+    ],
+)
+def test_what_does_not_concern_rdma_is_no_rival(node, line):
+    node.results["glob /etc/modprobe.d/*.conf"].append(one(f"{line}\n", "/etc/modprobe.d/zz.conf"))
     assert node.bad("rdma.rivals") == {}
+
+
+def test_the_same_file_is_read_once_and_a_hidden_one_not_at_all(node):
+    line = "alias ib_uverbs off\n"
+    hidden = one(name="/etc/modprobe.d/x.conf", type="other", link="/dev/null")
+    node.results["glob /etc/modprobe.d/*.conf"].append(hidden)
+    node.results["glob /usr/lib/modprobe.d/*.conf"].append(one(line, "/usr/lib/modprobe.d/x.conf"))
+    assert node.bad("rdma.rivals") == {}
+
+
+def test_a_file_of_modprobe_that_could_not_be_read_never_passes(node):
+    broken = one(name="/etc/modprobe.d/x.conf", status="denied")
+    node.results["glob /etc/modprobe.d/*.conf"].append(broken)
+    assert node.bad("rdma.rivals") == {"": UNKNOWN}
 
 
 def test_ban_on_the_kernels_command_line_is_a_rival(node):
