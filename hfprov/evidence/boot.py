@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from hfprov.baseline import Baseline
-from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.errors import NoEvidenceError
+from hfprov.evidence.grep import grep, lines
 from hfprov.evidence.sysctl_files import dotted
 from hfprov.evidence.systemd import Properties
 from hfprov.evidence.systemd_units import shown_units, units
-from hfprov.evidence.text import clean, excerpt
-from hfprov.reading import Observation, Source, command, file
+from hfprov.evidence.text import excerpt
+from hfprov.reading import Observation, Source, file
 
 _TARGETS = tuple(file(f"/{place}/systemd/system/default.target") for place in ("etc", "usr/lib"))
 
@@ -48,17 +49,7 @@ _PLACES = (
     "/etc/NetworkManager/dispatcher.d",
 )
 _PATTERN = r"sysctl|/proc/sys/|\bmtu\b|scaling_governor|cpupower|transparent_hugepage/enabled"
-# Ends with 1 when it finds nothing, and with 2 also when one of the places is not there.
-_SCRIPT = """\
-pattern=$1
-shift
-for place; do
-  shift
-  [ ! -e "$place" ] || set -- "$@" "$place"
-done
-[ $# != 0 ] || exit 0
-grep -rHnasZE -D skip -e "$pattern" -- "$@" || [ $? -eq 1 ]"""
-_READ = command("sh", "-c", _SCRIPT, "sh", _PATTERN, *_PLACES)
+_READ = grep(_PATTERN, *_PLACES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +102,16 @@ def settings(line: str) -> Iterator[tuple[str, str]]:
             yield name, next(group for group in found.groups() if group)
 
 
-def parse_lines(text: str) -> Iterator[BootSetting]:
-    """What lines of ``grep -HnZ`` set: path, NUL, number, colon, text. NotUnderstoodError."""
-    for raw in text.split("\n"):
-        path, nul, rest = raw.partition("\0")
-        number, colon, line = rest.partition(":")
-        if raw and not (nul and colon and re.fullmatch(r"[0-9]{1,9}", number)):
-            raise NotUnderstoodError(f"'{excerpt(raw)}' is not a line of grep.")
-        said = clean(line.partition("\0")[0])
-        for name, value in settings(said) if raw else ():
-            yield BootSetting(name, excerpt(value), f"{excerpt(path, 200)}:{number}", said)
+def _parse_scripts(seen: Observation, _: Baseline) -> tuple[BootSetting, ...]:
+    return tuple(
+        BootSetting(name, excerpt(value), line.where, line.text)
+        for line in lines(seen, _READ)
+        for name, value in settings(line.text)
+    )
 
 
 BOOT_SETTINGS: Source[tuple[BootSetting, ...]] = Source(
     "scripts of the next boot",
     lambda _: (_READ,),
-    lambda seen, _: tuple(parse_lines(seen.text(_READ))),
+    _parse_scripts,
 )

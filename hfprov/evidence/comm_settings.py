@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from hfprov.baseline import Baseline
-from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.grep import Grep, grep, lines
 from hfprov.evidence.text import clean, excerpt
-from hfprov.reading import Observation, Read, Result, Source, command, file, listing
+from hfprov.reading import Observation, Read, Result, Source, file, listing
 
 NCCL_FILES = ("/etc/nccl.conf", "/etc/rccl.conf")
 """NCCL's and RCCL's, which read the same variables."""
@@ -92,20 +92,6 @@ _IN_HOMES = (
     ".profile",
 )
 _PATTERN = "(NCCL|RCCL|UCX)_[A-Z0-9_]+"
-# Patterns of home directories must be expanded on the node; hence a shell. One grep for all places:
-# to start it takes longer than to read most of them. It ends with 1 when it finds nothing, and with
-# 2 when it could not look. A file with NUL bytes, as a crash leaves them, is still read by others.
-_SCRIPT = """\
-IFS=
-for pattern; do
-  shift
-  for place in $pattern; do
-    [ ! -e "$place" ] || set -- "$@" "$place"
-  done
-done
-[ $# != 0 ] || exit 0
-grep -rHnasZE -D skip -e "$0" -- "$@" || [ $? -eq 1 ] || exit 2
-exit 0"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +108,14 @@ class Set:
         return f"{self.path}:{self.line}"
 
 
-def _reads(baseline: Baseline) -> tuple[Read, ...]:
+def _lines(baseline: Baseline) -> Grep:
     homes = baseline.get("comm_library_home_directories", ())
     places = [
         *PLACES,
         *(f"{home}/{name}" for home in homes for name in _IN_HOMES),
         *baseline.get("comm_library_modulefile_directories", ()),
     ]
-    return (command("sh", "-c", _SCRIPT, _PATTERN, *places, timeout=20),)
+    return grep(_PATTERN, *places)
 
 
 _NOT_READ = re.compile(r"(~|\.(bak|old|orig|rej|sw[a-p]|save|dpkg-[a-z]+|rpm(save|new|orig)))$")
@@ -159,29 +145,18 @@ def assignments(text: str) -> Iterator[tuple[str, str]]:
             yield name, next((value for value in values if value), "")
 
 
-def parse_lines(text: str) -> tuple[Set, ...]:
-    """Assignments from ``grep -HnZ``: path, NUL, number, colon, text. Raises NotUnderstoodError."""
-    found = []
-    for raw in text.split("\n"):
-        if not raw:
-            continue
-        path, nul, rest = raw.partition("\0")
-        number, colon, line = rest.partition(":")
-        if not (nul and colon and re.fullmatch(r"[0-9]{1,9}", number)):
-            raise NotUnderstoodError(f"'{excerpt(raw)}' is not a line of grep.")
-        if _NOT_READ.search(path):
-            continue
-        # What is behind a NUL is of a program, or of nothing.
-        for name, value in assignments(clean(line.partition("\0")[0])):
-            found.append(Set(name, excerpt(value), excerpt(path, 200), int(number)))
-    return tuple(found)
-
-
 def _parse_settings(seen: Observation, baseline: Baseline) -> tuple[Set, ...]:
-    return parse_lines(seen.text(_reads(baseline)[0]))
+    return tuple(
+        Set(name, excerpt(value), excerpt(line.path, 200), line.number)
+        for line in lines(seen, _lines(baseline))
+        if not _NOT_READ.search(line.path)
+        for name, value in assignments(line.text)
+    )
 
 
-SETTINGS: Source[tuple[Set, ...]] = Source("communication settings", _reads, _parse_settings)
+SETTINGS: Source[tuple[Set, ...]] = Source(
+    "communication settings", lambda baseline: (_lines(baseline),), _parse_settings
+)
 
 _INTERFACES = listing("/sys/class/net/*")
 _RDMA = listing("/sys/class/infiniband/*")

@@ -18,9 +18,8 @@ from pydantic import ValidationError
 from hfprov.baseline import Baseline, Value
 from hfprov.catalogue.comm_variables import Category, Variable, comm_variables
 from hfprov.checks.comm_library import declared
-from hfprov.errors import NotUnderstoodError
 from hfprov.evidence import comm_settings
-from hfprov.evidence.comm_settings import BEGIN, END, assignments, block_of, parse_lines
+from hfprov.evidence.comm_settings import BEGIN, END, assignments, block_of
 from hfprov.judge import judge
 from hfprov.reading import Observation
 from hfprov.verdict import Finding, NotApplicable, Outcome
@@ -265,18 +264,15 @@ def test_search_that_could_not_look_is_unknown(node):
     assert set(node.bad("comm_library.strays").values()) == {UNKNOWN}
 
 
-@pytest.mark.parametrize(
-    "text", ["no nul:1:x\n", "/p\0x:NCCL_ALGO=1\n", "/p\0" + "9" * 99 + ":x\n"]
-)
-def test_answers_that_are_not_understood(text):
-    with pytest.raises(NotUnderstoodError):
-        parse_lines(text)
+def settings_of(text, baseline):
+    (read,) = comm_settings.SETTINGS.reads(baseline)
+    seen = Observation.from_json({"results": {read.id: [one(text, code=0)]}})
+    return comm_settings.SETTINGS.parse(seen, baseline)
 
 
-def test_hostile_path_and_value_are_made_harmless():
-    (found,) = parse_lines(
-        "/home/\x1b[2Jeve/.nccl.conf\0001:NCCL_ALGO=\x1b]0;x\x07R" + "i" * 500 + "\n"
-    )
+def test_hostile_path_and_value_are_made_harmless(node):
+    line = "/home/\x1b[2Jeve/.nccl.conf\0001:NCCL_ALGO=\x1b]0;x\x07R" + "i" * 500 + "\n"
+    (found,) = settings_of(line, node.baseline())
     assert "\x1b" not in found.path + found.value
     assert len(found.value) < 100
 
@@ -304,7 +300,8 @@ def test_script_looks_where_it_is_told(tmp_path):
     argv = comm_settings.SETTINGS.reads(baseline)[0].request["argv"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 0
-    ours = [one for one in parse_lines(done.stdout) if one.path.startswith(str(tmp_path))]
+    found = settings_of(done.stdout, baseline)
+    ours = [one for one in found if one.path.startswith(str(tmp_path))]
     assert {(one.name, one.value, one.line) for one in ours} == {
         ("NCCL_ALGO", "Ring", 2),
         ("NCCL_PROTO", "LL", 1),

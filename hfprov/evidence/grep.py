@@ -1,0 +1,147 @@
+"""Lines of a node's files that say something: one ``grep`` for all who look for some.
+
+Each source names its own places and its own pattern; the reads of a host are merged before they are
+sent, because to start a grep takes a node longer than to read most of the files. So an answer may
+hold lines of other places, which are left out, and of other patterns, which say nothing to a
+source that understands its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence.text import clean, excerpt
+from hfprov.probe_commands import STDERR_LIMIT
+from hfprov.reading import KIB, Observation, Read, command, complete_text
+
+# Patterns of places must be expanded on the node; hence a shell. Grep ends with 1 when it finds
+# nothing, and with 2 when it could not read a file, which it names. A file with NUL bytes, as a
+# crash leaves them, is still read by others.
+_SCRIPT = """\
+IFS=
+pattern=$1
+shift
+for places; do
+  shift
+  for place in $places; do
+    [ ! -e "$place" ] || set -- "$@" "$place"
+  done
+done
+[ $# != 0 ] || exit 0
+exec grep -rHnaZE -D skip -e "$pattern" -- "$@\""""
+_COULD_NOT_READ = 2
+_CODES = (0, 1, _COULD_NOT_READ)
+_COMPLAINT = re.compile(r"grep: (.+): (.+)")
+_GONE = "No such file or directory"
+"""It was there a moment before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a file."""
+
+    path: str
+    number: int
+    text: str
+    """Without what is behind a NUL: that is of a program, or of nothing."""
+
+    @property
+    def where(self) -> str:
+        return f"{excerpt(self.path, 200)}:{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Grep(Read):
+    """Lines that match a pattern, in some places; made by :func:`grep`."""
+
+    patterns: frozenset[str] = field(default=frozenset(), compare=False)
+    places: frozenset[str] = field(default=frozenset(), compare=False)
+
+    def merged(self, other: Read) -> Read:
+        if not isinstance(other, Grep):
+            raise TypeError(f"'{other}' does not look for lines.")
+        return _grep(self.patterns | other.patterns, self.places | other.places)
+
+
+def _grep(patterns: frozenset[str], places: frozenset[str]) -> Grep:
+    arguments = "|".join(sorted(patterns)), *sorted(places)
+    read = command("sh", "-c", _SCRIPT, "sh", *arguments, timeout=20, limit=512 * KIB)
+    return Grep("lines of files", read.request, patterns, places)
+
+
+def grep(pattern: str, *places: str) -> Grep:
+    """The read of the lines that match ``pattern`` (an extended regular expression, as of grep).
+
+    A place is the path of a file or of a tree, or a glob. Within a tree no link is followed; what a
+    glob matches is read, links too. What is not there has no lines. See :func:`lines`.
+    """
+    return _grep(frozenset({pattern}), frozenset(places))
+
+
+def lines(seen: Observation, read: Grep) -> Iterator[Line]:
+    """The lines in the places of ``read``, each once.
+
+    Raises NoEvidenceError when a file there could not be read, and NotUnderstoodError. A file that
+    cannot be read in another's places (a home that is denied to root, say) takes nothing away.
+    """
+    is_ours = _Within(read.places)
+    answer = seen.one(read)
+    text = complete_text(read, answer, codes=_CODES)
+    if answer.code == _COULD_NOT_READ:
+        _require_all_read(answer.stderr, is_ours)
+    told: set[tuple[str, int]] = set()
+    for line in parse(text):
+        if is_ours[line.path] and (line.path, line.number) not in told:
+            told.add((line.path, line.number))
+            yield line
+
+
+def _require_all_read(stderr: str, is_ours: _Within) -> None:
+    said = stderr.splitlines()
+    if not said or len(stderr.encode()) >= STDERR_LIMIT:
+        raise NoEvidenceError("Not all files could be searched, and grep did not name them all.")
+    for line in said:
+        named = _COMPLAINT.fullmatch(line)
+        if named is None:
+            raise NoEvidenceError(f"Not all files could be searched: {excerpt(line, 200)}")
+        path, reason = named.groups()
+        if reason != _GONE and is_ours[path]:
+            raise NoEvidenceError(f"'{excerpt(path, 200)}' could not be read: {excerpt(reason)}.")
+
+
+class _Within(dict[str, bool]):
+    """Whether a path is one of some places, or below one."""
+
+    def __init__(self, places: Iterable[str]) -> None:
+        super().__init__()
+        self._places = [place.split("/") for place in places]
+
+    def __missing__(self, path: str) -> bool:
+        # Part by part: a star ends at a slash, as the shell's does.
+        parts = path.split("/")
+        found = any(
+            len(parts) >= len(place) and all(map(fnmatchcase, parts, place))
+            for place in self._places
+        )
+        return self.setdefault(path, found)
+
+
+_LINE = re.compile(r"([^\0]+)\0([0-9]{1,9}):(.*)\n?")
+"""A path may hold line ends, which somebody may have thought of; none holds a NUL."""
+
+
+def parse(text: str) -> Iterator[Line]:
+    """Lines of ``grep -HnZ``: path, NUL, number, colon, text. Raises NotUnderstoodError."""
+    at = 0
+    while at < len(text):
+        found = _LINE.match(text, at)
+        if found is None:
+            said = excerpt(text[at : at + 200].partition("\n")[0])
+            raise NotUnderstoodError(f"'{said}' is not a line of grep.")
+        path, number, line = found.groups()
+        yield Line(path, int(number), clean(line.partition("\0")[0]))
+        at = found.end()
