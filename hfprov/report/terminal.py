@@ -23,6 +23,7 @@ from hfprov.record.views import RunView
 from hfprov.report.costs import who_repairs
 from hfprov.report.documents import compare, summary
 from hfprov.report.inert import one_line
+from hfprov.report.narrow import Lines, column_widths, stacked
 from hfprov.sweep import HostVerdicts
 from hfprov.verdict import Outcome, Verdict, badness
 
@@ -40,7 +41,7 @@ def console(stream: TextIO | None = None) -> Console:
     out = stream or sys.stdout
     # In a pipe a row is a line, whatever its length.
     width = None if out.isatty() else 4000
-    return Console(file=out, markup=False, highlight=False, width=width, soft_wrap=not out.isatty())
+    return Lines(file=out, markup=False, highlight=False, width=width, soft_wrap=not out.isatty())
 
 
 def print_json(document: Mapping[str, Any]) -> None:
@@ -121,11 +122,21 @@ def verdict_line(verdict: Verdict) -> Text:
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A plain table. Cells are cleaned; a Text cell keeps its style."""
     out = console()
+    cells = [
+        [cell if isinstance(cell, Text) else Text(one_line(cell)) for cell in row] for row in rows
+    ]
+    heads = [Text(name, style="bold") for name in columns]
+    widths = column_widths(list(zip(heads, *cells, strict=True)), out.width)
+    if widths is None:
+        for row in cells:
+            for line in stacked(columns, row):
+                out.print(line)
+        return
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
-    for name in columns:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(one_line(cell)) for cell in row))
+    for name, width in zip(columns, widths, strict=True):
+        table.add_column(name, width=width)
+    for row in cells:
+        table.add_row(*row)
     out.print(table)
 
 
