@@ -8,6 +8,7 @@ only a killed process. Reads see one consistent state and block nobody.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import threading
@@ -31,17 +32,26 @@ AnySelect: TypeAlias = "Select[*tuple[Any, ...]]"
 
 _WRITE = "record_write"
 
+_MAKE_ROOM = (
+    "Make room on its file system (see 'df -h' and 'df -i'), and run it again; what was recorded "
+    "is safe."
+)
+_LEAST_ROOM = 64 * 1024
+"""Bytes. The index of the WAL takes 32 KiB as soon as a record is opened."""
 _HINTS = (
     ("file is not a database", "It is not a record of hfprov; name another file."),
     ("disk image is malformed", "The file is damaged; restore it from a backup."),
-    ("database or disk is full", "Make room on its file system; what was recorded is safe."),
+    ("disk is full", _MAKE_ROOM),
     (
         "readonly database",
         "The user who runs hfprov must be able to write the file and its folder.",
     ),
     ("unable to open database", "The folder must exist and be writable for this user."),
     ("database is locked", f"Another process has been writing for {BUSY_SECONDS} seconds."),
-    ("disk i/o error", "The file system reports an error; see the kernel log."),
+    (
+        "disk i/o error",
+        "The file system reports an error: see the kernel log, and whether a quota is used up.",
+    ),
     ("connection refused", "Is the PostgreSQL server running and reachable?"),
 )
 
@@ -114,6 +124,8 @@ class Database:
         said = (
             str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
         )
+        if "i/o error" in said.casefold() and self.is_sqlite and _is_full(Path(self.name).parent):
+            said = f"its disk is full ({said})"
         hint = next((hint for sign, hint in _HINTS if sign in said.casefold()), "")
         return RecordError(f"The record '{self.name}' cannot be used: {said}.", hint=hint)
 
@@ -184,10 +196,24 @@ def _prepare_file(path: Path, *, create: bool) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = "The folder must be writable for the user who runs hfprov."
         raise RecordError(
             f"The record '{path}' cannot be made: {error.strerror}.",
-            hint="The folder must be writable for the user who runs hfprov.",
+            hint=_MAKE_ROOM if is_full else hint,
         ) from error
+
+
+def _is_full(folder: Path) -> bool:
+    """Whether a file system has no room: SQLite tells some of that as an I/O error, not as full."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    blocks = found.f_bfree if os.geteuid() == 0 else found.f_bavail
+    # A file system that makes inodes as it needs them says that it has none.
+    no_inodes = found.f_files > 0 and found.f_favail == 0
+    return blocks * found.f_frsize < _LEAST_ROOM or no_inodes
 
 
 def _use_wal(engine: Engine) -> None:

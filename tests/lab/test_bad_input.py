@@ -275,13 +275,14 @@ def small_disk(place, size):
         subprocess.run(["umount", place], check=True)
 
 
-@pytest.mark.parametrize("size", ["64k", "300k"])
+@pytest.mark.parametrize("size", ["16k", "64k", "300k"])
 def test_a_full_disk_under_the_record_is_named(site, home, size):
     with small_disk(home / "small", size) as place:
         site.db = place / "record.db"
         done = site.hfprov("drift")
         assert done.code == 2
         assert f"The record '{site.db}'" in done.err
+        assert "disk is full" in done.err
         assert "Make room" in done.err
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import sqlite3
@@ -166,6 +167,60 @@ def test_a_full_disk(tmp_path):
             log.observed("n1", "after", os.urandom(1 << 20), [])
         assert "what was recorded is safe" in caught.value.hint
         assert list(record.run().host("n1").judged) == ["before"]
+
+
+class Disk:
+    """What os.statvfs tells of a file system."""
+
+    f_frsize = 4096
+
+    def __init__(self, *, room=1 << 30, inodes=1000, free_inodes=900):
+        self.f_bfree = self.f_bavail = room // self.f_frsize
+        self.f_files, self.f_favail = inodes, free_inodes
+
+
+@pytest.mark.parametrize(
+    ("disk", "full"),
+    [
+        (Disk(), False),
+        (Disk(room=32 * 1024), True),
+        (Disk(room=0), True),
+        (Disk(free_inodes=0), True),
+        (Disk(inodes=0, free_inodes=0), False),
+    ],
+)
+def test_an_error_of_a_full_disk_is_told_as_one(tmp_path, monkeypatch, disk, full):
+    """SQLite cannot make the index of its WAL on a full disk, and calls that an I/O error."""
+    with Record.open(tmp_path / "record.db") as record:
+        monkeypatch.setattr("hfprov.record.database.os.statvfs", lambda _: disk)
+        with pytest.raises(RecordError) as caught, record._database.write():
+            raise sqlite3.OperationalError("disk I/O error")
+    assert ("disk is full" in caught.value.message) is full
+    assert ("Make room" in caught.value.hint) is full
+    assert "disk I/O error" in caught.value.message
+    assert full or "kernel log" in caught.value.hint
+
+
+def test_an_error_of_a_disk_that_is_gone_is_one(tmp_path, monkeypatch):
+    def gone(_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    with Record.open(tmp_path / "record.db") as record:
+        monkeypatch.setattr("hfprov.record.database.os.statvfs", gone)
+        with pytest.raises(RecordError, match="disk I/O error") as caught, record._database.write():
+            raise sqlite3.OperationalError("disk I/O error")
+    assert "full" not in caught.value.message
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_record_that_finds_no_room_at_its_start_says_so(tmp_path, monkeypatch, number):
+    def refuse(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("hfprov.record.database.os.open", refuse)
+    with pytest.raises(RecordError, match="cannot be made") as caught:
+        Record.open(tmp_path / "record.db")
+    assert "Make room" in caught.value.hint
 
 
 def _as_nobody(path, answer):
