@@ -20,7 +20,7 @@ from typing import Any, Self
 from sqlalchemy import Connection, insert, select
 
 from hfprov.baseline import Baseline
-from hfprov.record import evidence, hosts, migrate, ownership, proofs, queries, sightings
+from hfprov.record import begun, evidence, hosts, migrate, ownership, proofs, queries, sightings
 from hfprov.record.between import Between
 from hfprov.record.between import between as find_between
 from hfprov.record.database import Database
@@ -134,6 +134,7 @@ class Record:
             ]
             if rows:
                 connection.execute(insert(run_host), rows)
+        begun.began(run_id)
         return RunLog(
             self._database,
             self._sets,
