@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from hfprov.cli.nodes import BudgetOption, WavesOption, converge_and_print
+from hfprov.cli.nodes import converge_and_print
 from hfprov.cli.options import (
     AskBecomeOption,
     AtOnceOption,
@@ -53,10 +54,26 @@ def drift(
         bool, typer.Option("--plan", help="Only show what '--repair' would do.")
     ] = False,
     only: Annotated[
-        str, typer.Option("--only", help="Costliest repair allowed: safe, restart or reboot.")
-    ] = "restart",
-    waves: WavesOption = "1,10%,100%",
-    max_failures: BudgetOption = "10%",
+        str | None,
+        typer.Option(
+            "--only",
+            help="Costliest repair allowed: safe, restart (the default) or reboot.",
+        ),
+    ] = None,
+    waves: Annotated[
+        str | None,
+        typer.Option(
+            "--waves",
+            help="Sizes of the waves of a repair; the last one repeats. Default: 1,10%,100%.",
+        ),
+    ] = None,
+    max_failures: Annotated[
+        str | None,
+        typer.Option(
+            "--max-failures",
+            help="Hosts that may fail before a repair stops. Default: 10%.",
+        ),
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show every host with passes, too.")
     ] = False,
@@ -69,11 +86,8 @@ def drift(
     deadline: DeadlineOption = 90.0,
 ) -> int:
     """Say what is different from the baseline on which host. Changes nothing without --repair."""
-    from hfprov.rollout import LEVELS, require_sizes
-
-    if only not in LEVELS:
-        raise UsageError(f"'{only}' is no kind of repair.", hint=f"One of: {', '.join(LEVELS)}.")
-    require_sizes(waves.split(","), max_failures)
+    given = {"--only": only, "--waves": waves, "--max-failures": max_failures}
+    how = _how(given, repairs=repair or plan)
     if textfile is not None:
         from hfprov.report.textfile import require_writable
 
@@ -82,7 +96,7 @@ def drift(
     site = open_site(chosen, at_once=at_once, deadline=deadline)
     from hfprov.operate import Policy
 
-    policy = Policy(tuple(waves.split(",")), max_failures, allowed=only)
+    policy = Policy(how.sizes, how.budget, allowed=how.level)
     with open_record(db) as record:
         if plan:
             return _foresee(record, site, policy, as_json=as_json)
@@ -97,6 +111,36 @@ def drift(
 
             write_textfile(record, textfile)
     return code
+
+
+class _How(NamedTuple):
+    """How a repair is to go, as the command line says it."""
+
+    sizes: tuple[str, ...]
+    budget: str
+    level: str
+
+
+def _how(given: Mapping[str, str | None], *, repairs: bool) -> _How:
+    """Read what was given of a repair. Raises UsageError for what is wrong or about nothing."""
+    from hfprov.rollout import DEFAULT_BUDGET, DEFAULT_WAVES, LEVELS, require_sizes
+
+    only, waves, budget = given["--only"], given["--waves"], given["--max-failures"]
+    how = _How(
+        DEFAULT_WAVES if waves is None else tuple(waves.split(",")),
+        DEFAULT_BUDGET if budget is None else budget,
+        "restart" if only is None else only,
+    )
+    if how.level not in LEVELS:
+        raise UsageError(f"'{only}' is no kind of repair.", hint=f"One of: {', '.join(LEVELS)}.")
+    require_sizes(how.sizes, how.budget)
+    for option, value in given.items():
+        if value is not None and not repairs:
+            raise UsageError(
+                f"'{option}' is about a repair, and none was asked for.",
+                hint="Add '--repair', or '--plan' to see what a repair would do.",
+            )
+    return how
 
 
 def _look(record: Record, site: Site, *, as_json: bool, verbose: bool) -> int:

@@ -16,6 +16,8 @@ from hfprov.declare.values import TemplateProblem, native, where
 from hfprov.errors import InventoryError, NoHostsError, Problem, UnsupportedSettingError
 
 _MOST_NAMES = 8
+_OF_ANSIBLE = {"all", "ungrouped"}
+"""Groups that every inventory has: nobody mistyped them."""
 
 
 def misspelt_settings(engine: Engine) -> Iterator[Problem]:
@@ -57,8 +59,9 @@ def match(engine: Engine, inventory: Sequence[Path], limit: str | None) -> list[
             if not hosts and not pattern.startswith("!"):
                 problems.append(f"the group '{name}' has no hosts")
         elif not hosts:
-            guess = nearest(name.partition("[")[0], known)
-            problems.append(f"nothing is called or matches '{name}'. {guess}".rstrip(" ."))
+            guess = nearest(name.partition("[")[0], known - _OF_ANSIBLE)
+            more = f" ({guess[0].lower()}{guess[1:]})" if guess else ""
+            problems.append(f"nothing is called or matches '{name}'{more}")
     if problems:
         raise InventoryError(
             f"The limit '{limit}' cannot be met: {'; '.join(problems)}.",

@@ -216,6 +216,9 @@ def test_what_the_record_does_not_have_is_named(small_record, words):
     ("words", "said"),
     [
         (("drift", "--only", "everything"), "'everything' is no kind of repair"),
+        (("drift", "--only", "safe"), "'--only' is about a repair, and none was asked for"),
+        (("drift", "--waves", "1"), "'--waves' is about a repair, and none was asked for"),
+        (("drift", "--max-failures", "1"), "'--max-failures' is about a repair"),
         (("provision", "--waves", "1,many"), "'many' is neither"),
         (("provision", "--waves", ""), "'' is neither"),
         (("provision", "--max-failures", "most"), "'most' is neither"),

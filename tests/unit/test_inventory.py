@@ -81,8 +81,9 @@ def test_limit_reads_a_file_of_hosts(rack, tmp_path):
     ("limit", "expected"),
     [
         ("gpu_nodez", "'gpu_nodez'"),
-        ("rack_a,rak_b", "'rak_b'. Did you mean 'rack_b'?"),
-        ("rack_a:!gpu-a2", "'gpu-a2'. Did you mean 'gpu-a02'?"),
+        ("rack_a,rak_b", "matches 'rak_b' (did you mean 'rack_b'?)."),
+        ("rack_a:!gpu-a2", "matches 'gpu-a2' (did you mean 'gpu-a02'?)."),
+        ("grouped", "matches 'grouped'."),
         ("gpu-c*", "'gpu-c*'"),
         ("localhost", "'localhost'"),
         ("rack_a[7]", "rack_a[7]"),
