@@ -8,7 +8,8 @@ for what ``provision`` does to its first nodes). Compared, in turn, on the same 
 
 * floor: ``ssh node python3 -c pass``, cold, on all nodes at once;
 * ``hfprov drift``: every check of every role observed, judged and recorded, the whole process;
-* ``pyinfra --dry`` of a part of the same state (tests/bench/pyinfra_deploy.py), if there is one;
+* ``pyinfra --dry`` of the same state, as far as pyinfra has operations for it
+  (tests/bench/pyinfra_deploy.py, which needs PyYAML beside pyinfra), if there is a pyinfra;
 * on the first ``--good`` nodes, which are provisioned before: ``hfprov provision``, and
   ``ansible-playbook`` of the same roles: ``--check`` with a default and with the project's
   ansible.cfg, and without ``--check``; with ``--full`` also ``hfprov provision --full``.
