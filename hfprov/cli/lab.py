@@ -104,14 +104,14 @@ def _show(found: object, *, as_json: bool) -> int:
     elif not found.nodes:
         typer.echo(f"There is no rack in '{found.directory}'.")
     else:
-        columns = ("node", "address", "data", "network", "state", "broken")
-        print_table(
-            columns,
-            [
-                (n.name, n.address, n.data_address, n.network, n.systemd, ", ".join(n.faults))
-                for n in found.nodes
-            ],
-        )
+        columns = ["node", "address", "data", "network", "state"]
+        rows = [[n.name, n.address, n.data_address, n.network, n.systemd] for n in found.nodes]
+        if any(n.faults for n in found.nodes):
+            # What was done to a node is known; whether something repaired it, drift tells.
+            columns.append("was broken by")
+            for row, node in zip(rows, found.nodes, strict=True):
+                row.append(", ".join(node.faults))
+        print_table(columns, rows)
         typer.echo(f"inventory: {found.inventory}")
         typer.echo(f"log in:    ssh -F {found.ssh_config} {found.nodes[0].name}")
     return int(ExitCode.GOOD if found.nodes else ExitCode.NOTHING)

@@ -65,7 +65,7 @@ def _show(status: RackStatus, *, as_json: bool) -> None:
         print(json.dumps(asdict(status), indent=1, default=str))
         return
     for node in status.nodes:
-        broken = f"  broken: {', '.join(node.faults)}" if node.faults else ""
+        broken = f"  was broken by: {', '.join(node.faults)}" if node.faults else ""
         print(
             f"{node.name}  {node.address:15}  {node.data_address:15}  {node.network:8}  "
             f"{node.systemd}{broken}"

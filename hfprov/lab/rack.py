@@ -269,7 +269,7 @@ class Rack:
         )
 
     def _why_silent(self, state: RackState, node: NodeSpec) -> str:
-        broken = [fault for name, fault in state.faults if name == node.name]
+        broken = state.faults_of(node)
         if broken:
             return f"It was broken on purpose ({', '.join(broken)}): hfprov lab reset {node.name}"
         return f"Its console is in '{self.paths.node(node) / 'console.log'}'."
@@ -284,7 +284,7 @@ class Rack:
             systemd=systemd_state(
                 self.paths.ssh_config, node.name, ready_deadline=self._engine.ready_deadline
             ),
-            faults=tuple(fault for name, fault in state.faults if name == node.name),
+            faults=state.faults_of(node),
         )
 
     def _state(self) -> RackState:

@@ -13,7 +13,8 @@ class NodeStatus:
     """One node as it is now.
 
     ``systemd`` is what ``systemctl is-system-running`` said over SSH, or ``unreachable``;
-    ``faults`` are the names of what was broken on purpose.
+    ``faults`` are the names of what was broken on purpose since the node was made or reset; it may
+    have been repaired since.
     """
 
     name: str

@@ -93,6 +93,10 @@ class RackState:
     def data_address(self, node: NodeSpec) -> str:
         return _host(self.data, _host_number(node.index))
 
+    def faults_of(self, node: NodeSpec) -> tuple[str, ...]:
+        """What was broken on a node on purpose, each once; it may have been repaired since."""
+        return tuple(dict.fromkeys(fault for name, fault in self.faults if name == node.name))
+
 
 def _host_number(index: int) -> int:
     return _TIME_SERVER_HOST if index == 0 else _FIRST_NODE_HOST + index - 1

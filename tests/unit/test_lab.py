@@ -5,10 +5,12 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
+from hfprov.cli import lab as cli_lab
 from hfprov.errors import LabError
 from hfprov.lab import __main__ as command
 from hfprov.lab import access, host, network, registry, removal
@@ -16,6 +18,7 @@ from hfprov.lab.container import ContainerEngine
 from hfprov.lab.faults import faults, find_fault
 from hfprov.lab.image import REPOSITORY, Recipe, ensure_image, find_image, write_repository
 from hfprov.lab.rack import Rack
+from hfprov.lab.rack_status import NodeStatus, RackStatus
 from hfprov.lab.seed import node_files
 from hfprov.lab.state import (
     MAX_NODES,
@@ -463,6 +466,40 @@ def test_errors_end_in_a_sentence_and_an_exit_code(capsys, tmp_path):
 def test_status_of_no_rack_is_nothing_not_success(capsys, tmp_path):
     assert command.main(["status", "--dir", str(tmp_path)]) == 4
     assert "There is no rack" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("done", [(), ("mtu-runtime", "limits-value")])
+def test_status_says_what_was_done_to_a_node_and_not_that_it_is_so_still(
+    monkeypatch, tmp_path, capsys, done
+):
+    found = RackStatus(
+        directory=tmp_path,
+        inventory=tmp_path / "inventory",
+        ssh_config=tmp_path / "ssh",
+        engine="container",
+        suite="bookworm",
+        management="10.1.0.0/24",
+        data="10.2.0.0/24",
+        nodes=tuple(
+            NodeStatus(
+                name,
+                "10.1.0.1",
+                "10.2.0.1",
+                NetworkStack.NETWORKD,
+                running=True,
+                systemd="running",
+                faults=some,
+            )
+            for name, some in (("n1", done), ("n2", ()))
+        ),
+    )
+    monkeypatch.setattr(cli_lab, "_rack", lambda _: SimpleNamespace(status=lambda: found))
+    cli_lab.status(directory=tmp_path)
+    head, first, second, *_ = capsys.readouterr().out.splitlines()
+    assert "broken" not in head.replace("was broken by", "")
+    assert ("was broken by" in head) == bool(done)
+    assert first.rstrip().endswith("mtu-runtime, limits-value" if done else "running")
+    assert second.rstrip().endswith("running")
 
 
 def test_an_unknown_network_stack_is_refused(capsys, tmp_path):
