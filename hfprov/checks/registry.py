@@ -142,6 +142,7 @@ MODULES = (
     "hardening_firewalls",
     "hardening_kernel",
     "hardening_updates",
+    "hardening_updates_others",
     "performance",
     "performance_settings",
     "comm_library",

@@ -201,6 +201,7 @@ RESTORE = {
         "sleep 0.1; systemctl restart docker"
     ),
     "hardening": (
+        "rm -f /etc/cron.d/site /var/lib/apt/lists/site_Release; "
         "systemctl stop hfprov-guard.timer 2>/dev/null; "
         "nft delete table inet hfprov_management 2>/dev/null; "
         "dpkg-query -W -f '${db:Status-Status}' unattended-upgrades | grep -q ^inst || "

@@ -15,6 +15,8 @@ from hfprov.evidence.automatic_updates import TIMER_UNITS
 from hfprov.evidence.other_firewalls import OTHER_FIREWALLS
 from hfprov.evidence.systemd_units import ShowUnits
 from hfprov.evidence.unit_overrides import DROP_INS
+from hfprov.evidence.update_sources import ARCHIVES, PINS
+from hfprov.evidence.upgrades_by_others import UPGRADES
 from hfprov.judge import find_check, judge
 from hfprov.reading import Observation, Read
 from hfprov.verdict import Finding, Outcome
@@ -66,6 +68,8 @@ def without(results: dict[str, Any], *reads: Read) -> None:
         if isinstance(read, ShowUnits):
             text = "\n".join(NOT_FOUND.format(unit) for unit in sorted(read.units))
             results.setdefault(read.id, [{"name": "", "status": "ok", "code": 0, "text": text}])
+        elif read.request["kind"] == "command":
+            results.setdefault(read.id, [{"name": "", "status": "ok", "code": 0, "text": ""}])
         elif read.request["kind"] == "file":
             results.setdefault(read.id, [{"name": read.request["path"], "status": "absent"}])
         else:
@@ -98,7 +102,8 @@ class Recorded:
         self.results.setdefault("glob /etc/default/ssh", [options])
         self.results.setdefault("glob /etc/sysconfig/sshd", [])
         self.values = declared()
-        without(self.results, *OTHER_FIREWALLS.reads(self.baseline()))
+        for source in (OTHER_FIREWALLS, ARCHIVES, PINS, UPGRADES):
+            without(self.results, *source.reads(self.baseline()))
 
     def read(self, words: str) -> str:
         """The one read whose id is, or else begins with, these words."""
