@@ -135,6 +135,17 @@ def services_of(asked):
     return {name: facts.properties(name + ".service") for name in names}
 
 
+def is_below_off(docker):
+    """Whether the containerd to which Docker hands its containers does not run.
+
+    Docker's unit asks for it when it starts, and does not start it again; a dockerd that is not
+    given its socket starts one of its own.
+    """
+    if "containerd.sock" not in docker.get("ExecStart", ""):
+        return False
+    return facts.properties("containerd.service").get("ActiveState") != "active"
+
+
 def off(services):
     return sorted(
         name
@@ -198,6 +209,7 @@ def answer(asked):
             {os.path.dirname(one["path"]) for one in files if not one["has_directory"]}
         ),
         "services_off": [],
+        "below_off": False,
         "stale": bool(files) and not lacking,
         "live_restore_first": False,
         "cut": [],
@@ -220,6 +232,7 @@ def of_daemon(asked, files):
         found["stale"] = False
     if asked["engine"] != "docker":
         return found, []
+    found["below_off"] = is_below_off(services["docker"])
     if services["docker"].get("ActiveState") == "active":
         info, names = at_work(asked)
         text = files[0]["text"] if files else facts.text_of(DAEMON_JSON) or ""

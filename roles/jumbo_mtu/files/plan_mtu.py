@@ -334,6 +334,7 @@ def main(asked):
         "problems": problems,
         "drop_ins": sorted(drop_ins),
         "missing_directories": [path for path in directories if not os.path.isdir(path)],
+        "shut_directories": [path for path in directories if is_shut(path)],
         "edits": edits,
         "left_over": sorted(set(ours) - drop_ins) + left_over_netplan(asked, profiles),
         "differing": in_order(
@@ -355,6 +356,11 @@ def left_over_netplan(asked, profiles):
 def safe_mode(path):
     """A file's mode, without writing for others. It may hold keys: never made more readable."""
     return os.stat(path).st_mode & 0o7777 & ~0o022
+
+
+def is_shut(path):
+    """Whether a folder is there and networkd, which is not root, cannot read what is in it."""
+    return os.path.isdir(path) and os.stat(path).st_mode & 0o005 != 0o005
 
 
 def is_safe(path):

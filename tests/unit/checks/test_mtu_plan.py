@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+import yaml
 
 SCRIPT = Path(__file__).parents[3] / "roles/jumbo_mtu/files/plan_mtu.py"
 
@@ -243,3 +244,29 @@ def test_netplan_files_that_leave_it_open_are_refused(profiles, tmp_path, files,
     asked = {"file": str(tmp_path / "90-hfprov-mtu.yaml"), "mtu": 9000}
     profiles.plan_netplan(["eth1"], asked, problems)
     assert said in " ".join(problems)
+
+
+@pytest.mark.parametrize(
+    ("mode", "shut"),
+    [(0o700, True), (0o750, True), (0o754, True), (0o751, True), (0o755, False), (0o777, False)],
+)
+def test_a_folder_that_networkd_cannot_read_is_opened(plan, tmp_path, mode, shut):
+    folder = tmp_path / "20-eth1.network.d"
+    folder.mkdir()
+    folder.chmod(mode)
+    assert plan.is_shut(str(folder)) is shut
+
+
+def test_a_folder_that_is_missing_is_made_and_not_shut(plan, tmp_path):
+    assert not plan.is_shut(str(tmp_path / "none.network.d"))
+    (tmp_path / "file").write_text("")
+    assert not plan.is_shut(str(tmp_path / "file"))
+
+
+def test_the_task_sees_to_folders_that_are_missing_and_to_those_that_are_shut():
+    tasks = yaml.safe_load((SCRIPT.parents[1] / "tasks/configure.yml").read_text())
+    (folders,) = (one for one in tasks if "directories" in one["name"])
+    assert folders["ansible.builtin.file"]["mode"] == "0755"
+    assert folders["loop"] == (
+        "{{ __jumbo_mtu_plan.missing_directories + __jumbo_mtu_plan.shut_directories }}"
+    )

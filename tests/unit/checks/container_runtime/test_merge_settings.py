@@ -226,6 +226,40 @@ def test_containers_that_a_restart_would_cut_are_known(observe, asked, document,
     assert observe.survives(INFO, ASKED | asked, document) is expected
 
 
+@pytest.mark.parametrize(
+    ("command", "state", "off"),
+    [
+        (
+            "/usr/sbin/dockerd -H fd:// --containerd=/run/containerd/containerd.sock",
+            "inactive",
+            True,
+        ),
+        ("/usr/sbin/dockerd --containerd=/run/containerd/containerd.sock", "failed", True),
+        ("/usr/sbin/dockerd --containerd=/run/containerd/containerd.sock", "active", False),
+        ("/usr/sbin/dockerd --containerd=/run/containerd/containerd.sock", None, True),
+        ("/usr/bin/dockerd -H fd://", "inactive", False),
+        (None, "inactive", False),
+    ],
+)
+def test_a_stopped_containerd_below_docker_is_known(observe, monkeypatch, command, state, off):
+    def properties(unit):
+        assert unit == "containerd.service"
+        return {"ActiveState": state} if state else {}
+
+    monkeypatch.setattr(observe.facts, "properties", properties)
+    docker = {"ExecStart": command} if command else {}
+    assert observe.is_below_off(docker) is off
+
+
+def test_containerd_is_started_before_docker():
+    tasks = yaml.safe_load((FILES.parent / "tasks/apply.yml").read_text())
+    module = "ansible.builtin.systemd_service"
+    started = [one[module]["name"] for one in tasks if one.get(module, {}).get("state")]
+    assert started == ["containerd.service", "{{ item }}.service"]
+    # Whether it starts at boot is left to Docker's unit, which asks for it.
+    assert "enabled" not in tasks[0][module]
+
+
 def test_invalid_settings_stop_the_role_before_anything_else(observe, monkeypatch, tmp_path):
     file = tmp_path / "daemon.json"
     file.write_text('{"log-driver": }')
