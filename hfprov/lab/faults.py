@@ -199,6 +199,24 @@ _FAULTS = (
             "done"
         ),
     ),
+    Fault(
+        name="inodes-used-up",
+        description="Small files used up the inodes of /tmp: room is left, no file can be made.",
+        trips="node.filesystems",
+        script=(
+            "mount -t tmpfs -o size=64m,nr_inodes=64,mode=1777 full /tmp\n"
+            "number=0\n"
+            'while [ "$number" -lt 99 ]; do\n'
+            '    number=$((number + 1)); touch "/tmp/small.$number" 2>/dev/null || break\n'
+            "done"
+        ),
+    ),
+    Fault(
+        name="folder-open",
+        description="Everybody may write /etc/sysctl.d, from which root sets up the kernel.",
+        trips="node.folders",
+        script="chmod 0777 /etc/sysctl.d",
+    ),
 )
 
 
