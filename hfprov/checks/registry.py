@@ -100,6 +100,7 @@ def check(
 MODULES = (
     "node",
     "boot",
+    "boot_volatile",
     "kernel",
     "kernel_boot",
     "kernel_rivals",
