@@ -1,4 +1,7 @@
-"""No other firewall beside the role's table: two of them are never changed together."""
+"""The firewall of the management interface, where one is declared, and no other one beside it.
+
+Two firewalls are never changed together: what one of them allows, the other may drop.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,18 @@ from collections.abc import Iterator
 from hfprov.baseline import Baseline
 from hfprov.checks.hardening_access import ROLE
 from hfprov.checks.registry import Facts, check
+from hfprov.checks.unit_overrides import DROP_INS, judge_overrides
+from hfprov.checks.written_file import judge_written_file
 from hfprov.evidence.inbound_rules import Inbound
+from hfprov.evidence.nftables import (
+    AT_BOOT,
+    LIVE_RULES,
+    RULES_FILE,
+    TABLE,
+    UNIT,
+    UNIT_FILE,
+    parse_rules,
+)
 from hfprov.evidence.other_firewalls import (
     FIREWALLD,
     NFTABLES,
@@ -16,17 +30,133 @@ from hfprov.evidence.other_firewalls import (
     UFW,
     OtherFirewalls,
 )
+from hfprov.evidence.systemd import parse_settings, property_of
 from hfprov.evidence.text import excerpt
 from hfprov.verdict import (
     Finding,
     Impact,
     NotApplicable,
+    compared,
     failed,
     not_applicable,
     passed,
     unknown,
     warned,
 )
+
+PORTS = ("hardening_firewall_tcp_ports", "hardening_firewall_udp_ports")
+FIREWALL_OPTIONS = (
+    "hardening_firewall",
+    "hardening_management_interface",
+    "hardening_firewall_sources",
+    *PORTS,
+)
+UNIT_STATEMENTS = (
+    "[Unit] Description=Firewall of the management interface (hfprov)",
+    "[Unit] DefaultDependencies=no",
+    "[Unit] Wants=network-pre.target",
+    "[Unit] Before=network-pre.target shutdown.target",
+    "[Unit] After=local-fs.target nftables.service",
+    "[Unit] Conflicts=shutdown.target",
+    "[Service] Type=oneshot",
+    "[Service] RemainAfterExit=yes",
+    f"[Service] ExecStart=/usr/sbin/nft -f {RULES_FILE.request['path']}",
+    "[Service] ExecStop=-/usr/sbin/nft delete table inet hfprov_management",
+    "[Install] WantedBy=sysinit.target",
+)
+
+
+def wanted_rules(baseline: Baseline) -> tuple[str, ...]:
+    """The declared rules, as nft lists them, in the form of :func:`parse_rules`."""
+    sources = [str(one) for one in baseline["hardening_firewall_sources"]]
+    lines = [
+        f"{TABLE} {{",
+        "chain input {",
+        "type filter hook input priority filter; policy accept;",
+        f'iifname "{baseline["hardening_management_interface"]}" jump management',
+        "}",
+        "chain management {",
+        "ct state established,related accept",
+        "meta l4proto { icmp, ipv6-icmp } accept",
+        "udp dport { 68, 546 } accept",
+    ]
+    for word, sign in (("ip saddr", "."), ("ip6 saddr", ":")):
+        networks = ", ".join(one for one in sources if sign in one)
+        if networks or (not sources and sign == "."):
+            of = f"{word} {{ {networks} }} " if networks else ""
+            for protocol, ports in zip(
+                ("tcp", "udp"), (baseline[one] for one in PORTS), strict=True
+            ):
+                shown = ", ".join(str(port) for port in ports)
+                lines += [f"{of}{protocol} dport {{ {shown} }} accept"] if shown else []
+    return parse_rules("\n".join([*lines, "drop", "}", "}"]))
+
+
+@check(
+    "hardening.firewall.live",
+    reads=[LIVE_RULES],
+    role=ROLE,
+    impact=Impact.RESTART,
+    judges=FIREWALL_OPTIONS,
+)
+def firewall_live(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """The rules that the kernel has now."""
+    live = facts.get(LIVE_RULES)
+    if not baseline["hardening_firewall"]:
+        observed = "no such table" if live is None else "a table"
+        reason = "A firewall is left over that is not declared."
+        yield compared(TABLE, observed=observed, expected="no such table", reason=reason)
+        return
+    wanted = wanted_rules(baseline)
+    if live == wanted:
+        yield passed(TABLE, observed=f"{len(live)} lines, as declared", expected="as declared")
+        return
+    observed = "no such table"
+    if live is not None:
+        missing = [one for one in wanted if one not in live]
+        added = [one for one in live if one not in wanted]
+        observed = f"missing: {missing[:3]}, not declared: {added[:3]}"
+    reason = "The management interface is not guarded as declared."
+    yield failed(TABLE, observed=observed, expected="as declared", reason=reason)
+
+
+@check(
+    "hardening.firewall.file",
+    reads=[AT_BOOT, DROP_INS],
+    role=ROLE,
+    impact=Impact.RESTART,
+    judges=FIREWALL_OPTIONS,
+)
+def firewall_file(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """The rules that are loaded at boot, and the unit that loads them."""
+    found = facts.get(AT_BOOT)
+    rules, unit = RULES_FILE.request["path"], UNIT_FILE.request["path"]
+    if not baseline["hardening_firewall"]:
+        for path in (rules, unit):
+            observed = "there" if path in found.files else "absent"
+            reason = "A firewall is left over that is not declared."
+            yield compared(path, observed=observed, expected="absent", reason=reason)
+        return
+    yield judge_written_file(
+        rules,
+        found.files.get(rules),
+        wanted=[TABLE, f"delete {TABLE}", *wanted_rules(baseline)],
+        statements=parse_rules,
+    )
+    yield judge_written_file(
+        unit,
+        found.files.get(unit),
+        wanted=UNIT_STATEMENTS,
+        statements=lambda text: [one.statement for one in parse_settings(text, unit)[0]],
+    )
+    for key, expected, reason in (
+        ("UnitFileState", "enabled", "The rules are not loaded at boot."),
+        ("NeedDaemonReload", "no", "systemd has not read the unit since it changed."),
+    ):
+        observed = property_of(found.unit, key)
+        yield compared(f"{UNIT} {key}", observed=observed, expected=expected, reason=reason)
+    yield from judge_overrides(facts.get(DROP_INS), UNIT)
+
 
 _BY_HAND = "No role switches it off: a person has to."
 

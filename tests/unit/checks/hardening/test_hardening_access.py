@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hfprov.checks.hardening_access import wanted_rules
+from hfprov.checks.hardening_firewalls import wanted_rules
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nftables import parse_rules
 from hfprov.evidence.sshd import parse_effective, parse_keywords
