@@ -68,6 +68,16 @@ def ssh_file(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     )
 
 
+FORBIDS_ALL = "disableforwarding"
+"""A keyword that the role does not write, and that takes away what two of its own allow."""
+
+
+def _forwards(baseline: Baseline) -> bool:
+    return bool(
+        baseline["hardening_ssh_allow_tcp_forwarding"] or baseline["hardening_ssh_x11_forwarding"]
+    )
+
+
 @check("hardening.ssh.effective", reads=[EFFECTIVE], role=ROLE, impact=Impact.RESTART, judges=SSH)
 def ssh_effective(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     """What all files of sshd come to, for root from this very node."""
@@ -79,9 +89,16 @@ def ssh_effective(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         else:
             reason = "Another file of sshd comes first, or the role's is not there."
             yield failed(name, observed=observed, expected=expected, reason=reason)
+    if _forwards(baseline) and (observed := found.get(FORBIDS_ALL, "no")) != "no":
+        # No role's file says otherwise; 'hardening.ssh.rivals' names the line.
+        yield failed(FORBIDS_ALL, observed=observed, expected="no", reason=_FORBIDS)
 
 
+_FORBIDS = "It forbids every forwarding, whatever the other keywords allow. No role takes it away."
+_ELSEWHERE = "Whoever may change what it leads to decides who may log in as root."
 _ANYBODY = "Who may write this file decides who may log in as root."
+_OF_ROOT = ("/etc/", "/usr/lib/", "/usr/share/", "/dev/null")
+"""Where links of packages lead; the last one stands for an empty file."""
 _COMMAND_LINE = "What is on sshd's command line wins over all its files."
 
 
@@ -109,6 +126,8 @@ def _comes_first(path: str) -> bool:
 def ssh_rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     """No file that comes first, no Match block and no option of sshd's start says otherwise."""
     found, wanted = facts.get(FILES), wanted_keywords(baseline)
+    if _forwards(baseline):
+        wanted[FORBIDS_ALL] = "no"
     require(found.results, "No file of sshd was found: is it installed?")
     strays = [
         one
@@ -116,12 +135,12 @@ def ssh_rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         if one.path != SSH_PATH
         and one.name in wanted
         and not _is_same(one.name, one.value, wanted[one.name])
-        and (one.match or _comes_first(one.path))
+        and (one.match or one.name == FORBIDS_ALL or _comes_first(one.path))
     ]
     for one in strays:
-        reason = (
-            f"It holds for logins that match '{one.match}'." if one.match else "It comes first."
-        )
+        reason = _FORBIDS if one.name == FORBIDS_ALL else "It comes first."
+        if one.match:
+            reason = f"It holds for logins that match '{one.match}'."
         expected = f"{one.name} {wanted[one.name]}"
         yield failed(one.where, observed=one.statement, expected=expected, reason=reason)
     others = [
@@ -134,6 +153,16 @@ def ssh_rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
             failed(path, observed="writable by others", expected="root's alone", reason=_ANYBODY)
             for path, result in sorted(found.results.items())
             if path != SSH_PATH and ((result.mode or 0) & 0o022 or (result.uid or 0) > 0)
+        ),
+        *(
+            failed(
+                path,
+                observed=f"a link to '{excerpt(result.link, 200)}'",
+                expected="a file in '/etc'",
+                reason=_ELSEWHERE,
+            )
+            for path, result in sorted(found.results.items())
+            if path != SSH_PATH and result.link and not result.link.startswith(_OF_ROOT)
         ),
         *judge_overrides(facts.get(DROP_INS), "ssh.service", "sshd.service"),
     ]

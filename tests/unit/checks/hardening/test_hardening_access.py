@@ -90,6 +90,43 @@ def test_other_files_of_sshd(node, name, text, good):
     assert all(subject.startswith(f"{path}:") for subject in found)
 
 
+@pytest.mark.parametrize(
+    ("link", "good"),
+    [
+        ("", True),
+        ("/etc/crypto-policies/x.conf", True),
+        ("/usr/share/x.conf", True),
+        ("/home/alice/sshd.conf", False),
+        ("/run/x.conf", False),
+        ("/etcetera/x.conf", False),
+        ("/srv/\x1b[31m<b>" + "x" * 9000, False),
+    ],
+)
+def test_file_of_sshd_that_leads_elsewhere(node, link, good):
+    path = "/etc/ssh/sshd_config.d/50-site.conf"
+    node.add(DROP_INS, path, "MaxSessions 5\n", link=link)
+    assert node.outcomes("hardening.ssh.rivals") == ({} if good else {path: FAIL})
+
+
+FORBID = "DisableForwarding yes\n"
+
+
+def test_keyword_that_forbids_what_others_allow(node):
+    """It is in no file of the role, so that it holds from wherever it stands."""
+    node.add(DROP_INS, "/etc/ssh/sshd_config.d/90-site.conf", FORBID)
+    node.replace(EFFECTIVE, "disableforwarding no", "disableforwarding yes")
+    assert node.outcomes("hardening.ssh.effective") == {"disableforwarding": FAIL}
+    assert node.outcomes("hardening.ssh.rivals") == {"/etc/ssh/sshd_config.d/90-site.conf:1": FAIL}
+    node.values["hardening_ssh_allow_tcp_forwarding"] = False
+    assert "disableforwarding" not in node.outcomes("hardening.ssh.effective")
+    assert node.outcomes("hardening.ssh.rivals") == {}
+
+
+def test_older_sshd_does_not_know_that_keyword(node):
+    node.replace(EFFECTIVE, "disableforwarding no\n", "")
+    assert node.outcomes("hardening.ssh.effective") == {}
+
+
 LISTENER = "sshd: /usr/sbin/sshd -D {} [listener] 0 of 10-100 startups\0"
 
 
