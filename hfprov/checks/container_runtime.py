@@ -19,6 +19,7 @@ from hfprov.checks.container_settings import (
 from hfprov.checks.container_vendor import VENDOR, vendor_for
 from hfprov.checks.registry import Facts, check, require
 from hfprov.checks.unit_overrides import DROP_INS, judge_overrides
+from hfprov.checks.unit_state import why_not_enabled
 from hfprov.checks.written_file import judge_rights
 from hfprov.evidence.container_engine import (
     BELOW_DOCKER,
@@ -82,11 +83,13 @@ def installed(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
             reason = "Docker hands its containers to it: none can be started."
             yield compared(name, observed=state, expected="active", reason=reason)
             continue
+        file_state = unit.get("UnitFileState", "")
+        reason = "The daemon does not run, or would not after a reboot."
         yield compared(
             name,
-            observed=f"{state}, {unit.get('UnitFileState', '') or 'absent'}",
+            observed=f"{state}, {file_state or 'absent'}",
             expected="active, enabled",
-            reason="The daemon does not run, or would not after a reboot.",
+            reason=why_not_enabled(file_state, reason),
         )
         yield from judge_overrides(facts.get(DROP_INS), name, conditions_only=True)
 

@@ -19,6 +19,7 @@ from hfprov.checks.driver_declared import (
     wanted_drop_ins,
 )
 from hfprov.checks.registry import Facts, check
+from hfprov.checks.unit_state import why_not_enabled
 from hfprov.checks.written_file import judge_written_file
 from hfprov.errors import NoEvidenceError
 from hfprov.evidence.accelerators.driver import DRIVERS
@@ -213,6 +214,7 @@ def _service(name: str, unit: Properties, *, runs: bool) -> Finding:
         observed += f", {property_of(unit, 'ActiveState')}"
         expected += ", active"
     reason = "It does not run, not after a reboot, or not in the declared order."
+    reason = why_not_enabled(enabled, reason)
     return compared(name, observed=observed, expected=expected, reason=reason)
 
 

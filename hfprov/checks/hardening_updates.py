@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Facts, check
 from hfprov.checks.unit_overrides import DROP_INS, judge_overrides
+from hfprov.checks.unit_state import why_not_enabled
 from hfprov.checks.written_file import judge_written_file
 from hfprov.evidence.audit import AUDIT, LOADED_RULES, is_blanket, parse_rules
 from hfprov.evidence.automatic_updates import TIMER_UNITS, TIMERS, UPDATES, service_of
@@ -143,6 +144,7 @@ def updates_timers(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     for name in TIMERS[found.path]:
         states = [property_of(units[name], key) for key in ("ActiveState", "UnitFileState")]
         reason = "The timer does not start updates, or not after a reboot."
+        reason = why_not_enabled(states[1], reason)
         expected = "active, enabled"
         yield compared(name, observed=", ".join(states), expected=expected, reason=reason)
         service = service_of(name)
@@ -195,8 +197,9 @@ def audit_live(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         yield not_applicable(NotApplicable.CONTAINER, "A container has no audit of its own.")
         return
     unit = facts.get(AUDIT).unit
-    observed = ", ".join(property_of(unit, key) for key in ("ActiveState", "UnitFileState"))
-    reason = "auditd does not run, or not after a reboot."
+    states = [property_of(unit, key) for key in ("ActiveState", "UnitFileState")]
+    observed = ", ".join(states)
+    reason = why_not_enabled(states[1], "auditd does not run, or not after a reboot.")
     yield compared("auditd.service", observed=observed, expected="active, enabled", reason=reason)
     loaded = facts.get(LOADED_RULES)
     for rule in WATCHES:

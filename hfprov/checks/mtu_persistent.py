@@ -8,6 +8,7 @@ from hfprov.baseline import Baseline
 from hfprov.checks.mtu import VARIABLES, data_interfaces
 from hfprov.checks.registry import Facts, check
 from hfprov.checks.unit_overrides import DROP_INS, judge_overrides
+from hfprov.checks.unit_state import why_not_enabled
 from hfprov.checks.written_file import judge_written_file
 from hfprov.evidence import netplan
 from hfprov.evidence.ifupdown import IFUPDOWN, Option
@@ -152,6 +153,7 @@ def _rivals(facts: Facts, link: Interface, baseline: Baseline) -> Iterator[Findi
     for stack in stacks:
         if problem := _not_started(facts.get(NETWORK_UNITS), _starter(facts, link, stack)):
             reason = "What configures the interface is not started at boot."
+            reason = why_not_enabled(problem, reason)
             yield failed(name, observed=problem, expected="enabled", reason=reason)
         unit = _UNIT_OF.get(_starter(facts, link, stack), "")
         yield from judge_overrides(facts.get(DROP_INS), *([unit] if unit else []))

@@ -19,6 +19,7 @@ from hfprov.checks.time_declared import (
     step,
 )
 from hfprov.checks.unit_overrides import DROP_INS, judge_overrides
+from hfprov.checks.unit_state import why_not_enabled
 from hfprov.checks.written_file import judge_rights, judge_written_file
 from hfprov.evidence.chrony import (
     CONFIGURATION,
@@ -75,7 +76,8 @@ def daemon(facts: Facts, _: Baseline) -> Iterator[Finding]:
         ("NeedDaemonReload", "no", "systemd has not read the unit's files since they changed."),
     ):
         observed = property_of(unit, key)
-        yield compared(f"{name} {key}", observed=observed, expected=expected, reason=reason)
+        why_not = why_not_enabled(observed, reason)
+        yield compared(f"{name} {key}", observed=observed, expected=expected, reason=why_not)
     yield from judge_overrides(facts.get(DROP_INS), name)
 
 
