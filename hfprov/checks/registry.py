@@ -136,6 +136,7 @@ MODULES = (
     "irq_settings",
     "irq_keeping",
     "time",
+    "time_ptp",
     "tools",
     "container_runtime",
     "container_proof",

@@ -49,6 +49,7 @@ UNPROVOKED = {
     "hardening.audit.live": "the kernel is the machine's; test_hardening_updates.py",
     "limits.kernel": "the kernel is the machine's; tests/unit/checks/test_limits_tasks.py",
     "mtu.management": "a practice node must not lose its network; tests/unit/checks/test_mtu.py",
+    "time.ptp": "a practice node leaves the clock alone; tests/unit/checks/test_time_ptp.py",
     "time.offset": "a practice node shares its machine's clock; tests/unit/checks/test_time.py",
     "irq.affinity": "the NICs are the host's; tests/unit/checks/irq/test_irq_checks.py",
     "irq.landing": "the NICs are the host's; tests/unit/checks/irq/test_irq_checks.py",
