@@ -9,37 +9,31 @@ from hfprov.checks.mtu import VARIABLES, data_interfaces
 from hfprov.checks.registry import Facts, check
 from hfprov.checks.unit_overrides import DROP_INS, judge_overrides
 from hfprov.checks.unit_state import why_not_enabled
-from hfprov.checks.written_file import judge_written_file
-from hfprov.evidence import netplan
 from hfprov.evidence.ifupdown import IFUPDOWN, Option
 from hfprov.evidence.ip_link import Interface
 from hfprov.evidence.managed_links import LINKS, NETWORK_MANAGER, NETWORK_UNITS
 from hfprov.evidence.network_profiles import (
     NETPLAN_FILES,
-    NETPLAN_OURS,
-    OURS,
     PROFILES,
     definitions_of,
 )
-from hfprov.evidence.networkd import APPLIED, NETWORKS, SHUT_FOLDERS, Network, size
-from hfprov.evidence.systemd import Properties, parse_settings, property_of
+from hfprov.evidence.networkd import APPLIED, NETWORKS, Network, size
+from hfprov.evidence.systemd import Properties, property_of
 from hfprov.verdict import Finding, Impact, failed, passed, unknown
 
 DROP_IN = "90-hfprov-mtu.conf"
-_WRITABLE_BY_OTHERS = 0o022
 NETWORKD, IFUP, NETPLAN, NM = "systemd-networkd", "ifupdown", "netplan", "NetworkManager"
 _UNIT_OF = {
     NETWORKD: "systemd-networkd.service",
     IFUP: "networking.service",
     NM: "NetworkManager.service",
 }
-NETPLAN_MODE = 0o600
 _YES = ("1", "yes", "y", "true", "t", "on")
 """What systemd takes for true, systemd.syntax(7)."""
-_SOURCES = (LINKS, APPLIED, NETWORKS, IFUPDOWN, NETWORK_MANAGER, NETPLAN_FILES, PROFILES)
+SOURCES = (LINKS, APPLIED, NETWORKS, IFUPDOWN, NETWORK_MANAGER, NETPLAN_FILES, PROFILES)
 
 
-def _drop_in_of(network_file: str) -> str:
+def drop_in_of(network_file: str) -> str:
     return f"/etc/systemd/network/{network_file.rpartition('/')[2]}.d/{DROP_IN}"
 
 
@@ -50,7 +44,7 @@ def applied_file(facts: Facts, link: Interface) -> str:
 
 @check(
     "mtu.persistent",
-    reads=_SOURCES,
+    reads=SOURCES,
     role="jumbo_mtu",
     impact=Impact.NONE,
     judges=VARIABLES,
@@ -60,7 +54,7 @@ def persistent(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     wanted = int(baseline["jumbo_mtu_bytes"])
     for name in data_interfaces(baseline):
         link = facts.get(LINKS).find(name)
-        stacks = _stacks(facts, link) if link else []
+        stacks = stacks_of(facts, link) if link else []
         if link is None or not stacks:
             reason = "No network configuration that is known here manages it."
             expected = f"{wanted} after a reboot"
@@ -70,7 +64,7 @@ def persistent(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
                 yield _persisted(facts, link, stack, wanted)
 
 
-def _stacks(facts: Facts, link: Interface) -> list[str]:
+def stacks_of(facts: Facts, link: Interface) -> list[str]:
     """Every configuration that claims an interface."""
     found = []
     applied = applied_file(facts, link)
@@ -126,7 +120,7 @@ def _ifupdown_options(facts: Facts, name: str) -> Iterator[Option]:
 
 @check(
     "mtu.rivals",
-    reads=[*_SOURCES, NETWORK_UNITS, DROP_INS],
+    reads=[*SOURCES, NETWORK_UNITS, DROP_INS],
     role="jumbo_mtu",
     impact=Impact.MANUAL,
     judges=["jumbo_mtu_interfaces"],
@@ -145,7 +139,7 @@ def rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
 
 
 def _rivals(facts: Facts, link: Interface, baseline: Baseline) -> Iterator[Finding]:
-    name, stacks = link.name, _stacks(facts, link)
+    name, stacks = link.name, stacks_of(facts, link)
     expected = "no rival"
     if len(stacks) > 1:
         reason = "More than one configuration claims it: which one wins changes from boot to boot."
@@ -202,7 +196,7 @@ def _networkd_rivals(facts: Facts, link: Interface, wanted: int) -> Iterator[Fin
     if reason := _left_alone(used, link):
         yield failed(link.name, observed=used.path, expected="takes the interface", reason=reason)
     setting = used.mtu
-    if setting and setting.path != _drop_in_of(applied) and size(setting.value) != wanted:
+    if setting and setting.path != drop_in_of(applied) and size(setting.value) != wanted:
         reason = "This setting wins over the role's."
         expected = f"MTUBytes={wanted}"
         yield failed(setting.where, observed=setting.statement, expected=expected, reason=reason)
@@ -226,85 +220,3 @@ def _not_started(units: Mapping[str, Properties], stack: str) -> str:
         return ""
     state = property_of(unit, "UnitFileState")
     return "" if state in ("enabled", "static", "generated") else state or "not installed"
-
-
-def _statements(text: str) -> list[str]:
-    settings, strange = parse_settings(text, "")
-    return [setting.statement for setting in settings] + list(strange)
-
-
-@check(
-    "mtu.files",
-    reads=[*_SOURCES, NETPLAN_OURS, SHUT_FOLDERS],
-    role="jumbo_mtu",
-    impact=Impact.NONE,
-    judges=VARIABLES,
-)
-def files(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
-    """The role's drop-ins, and none left over from another list; ifupdown's files are root's."""
-    results = facts.get(NETWORKS).results
-    ours, stacks = set(), set()
-    for name in data_interfaces(baseline):
-        link = facts.get(LINKS).find(name)
-        mine = _stacks(facts, link) if link else []
-        stacks.update(mine)
-        applied = applied_file(facts, link) if link else ""
-        if applied and NETWORKD in mine:
-            path = _drop_in_of(applied)
-            ours.add(path)
-            yield judge_written_file(
-                path,
-                results.get(path),
-                wanted=[f"[Link] MTUBytes={baseline['jumbo_mtu_bytes']}"],
-                statements=_statements,
-            )
-            folder = path.rpartition("/")[0]
-            if folder in facts.get(SHUT_FOLDERS):
-                reason = "networkd, which is not root, cannot read it. Set its mode by hand."
-                yield failed(folder, observed="closed", expected="mode 0755", reason=reason)
-        if facts.get(IFUPDOWN).of(name):
-            yield from _ifupdown_files(facts)
-    for path in sorted(results):
-        if path.endswith(f"/{DROP_IN}") and path not in ours:
-            reason = "It is for an interface that is no longer declared."
-            yield failed(path, observed="there", expected="absent", reason=reason)
-    yield from _netplan_file(facts, baseline, declared=NETPLAN in stacks)
-    if NM in stacks:
-        yield passed("NetworkManager", observed="no file of the role", expected="none")
-    if not stacks:
-        yield unknown(reason="No configuration of a declared interface was found.")
-
-
-def _netplan_file(facts: Facts, baseline: Baseline, *, declared: bool) -> Iterator[Finding]:
-    result = facts.get(NETPLAN_OURS)
-    if not declared:
-        if result.status != "absent":
-            reason = "It is for an interface that is no longer declared, or not netplan's any more."
-            yield failed(OURS, observed="there", expected="absent", reason=reason)
-        return
-    links = facts.get(LINKS)
-    wanted = {
-        f"{one.kind} {one.id} {baseline['jumbo_mtu_bytes']}"
-        for name in data_interfaces(baseline)
-        if (link := links.find(name)) and NETPLAN in _stacks(facts, link)
-        for _, one in definitions_of(link, facts.get(NETPLAN_FILES))
-    }
-    yield judge_written_file(
-        OURS, result, wanted=sorted(wanted), statements=_netplan_statements, mode=NETPLAN_MODE
-    )
-
-
-def _netplan_statements(text: str) -> list[str]:
-    return [f"{one.kind} {one.id} {one.mtu_bytes}" for one in netplan.parse(text).interfaces]
-
-
-def _ifupdown_files(facts: Facts) -> Iterator[Finding]:
-    for path, result in sorted(facts.get(IFUPDOWN).results.items()):
-        observed = f"{result.mode or 0:04o} {result.uid}:{result.gid}"
-        expected = "owner root, writable by root only"
-        writable = result.mode is None or result.mode & _WRITABLE_BY_OTHERS
-        if writable or (result.uid, result.gid) != (0, 0):
-            reason = "Others could change the network configuration."
-            yield failed(path, observed=observed, expected=expected, reason=reason)
-        else:
-            yield passed(path, observed=observed, expected=expected)

@@ -131,6 +131,7 @@ MODULES = (
     "limits_tasks",
     "mtu",
     "mtu_persistent",
+    "mtu_files",
     "mtu_narrowed",
     "irq",
     "irq_settings",
