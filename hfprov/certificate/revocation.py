@@ -105,7 +105,8 @@ def bad_verdict(document: Mapping[str, Any], verdicts: Iterable[Verdict], now: d
         if waiver.holds(now) if waiver else _waived(document, one, now):
             continue
         subject = f" of '{one.subject}'" if one.subject else ""
-        return f"'{one.check}'{subject} is {one.outcome.value}: {one.finding.reason}".rstrip(".: ")
+        ended = "failed" if one.outcome is Outcome.FAIL else "could not be judged"
+        return f"'{one.check}'{subject} {ended}: {one.finding.reason}".rstrip(".: ")
     return ""
 
 

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from types import FrameType
+from typing import Any
 
 from hfprov.cli import streams
 from hfprov.errors import ExitCode, HfprovError
@@ -36,7 +37,7 @@ def main() -> None:
         _complain(error.message, error.hint)
         code = error.exit_code
     except USAGE_ERROR as error:
-        error.show()  # type: ignore[attr-defined] # a ClickException, which has no public name
+        _show_usage(error)
         code = ExitCode.USAGE
     except (KeyboardInterrupt, typer.Abort):
         code = ExitCode.INTERRUPTED
@@ -49,6 +50,13 @@ def main() -> None:
             "Interrupted. What was known until then is recorded.", "See it with 'hfprov show'."
         )
     _leave(int(code) if isinstance(code, int) else 0)
+
+
+def _show_usage(error: Any) -> None:
+    """What Typer says of a wrong word; its ClickException has no public name."""
+    # Pydantic, which reads values for it, begins each reason of its own with these words.
+    error.message = error.message.replace("Value error, ", "")
+    error.show()
 
 
 def _gate(arguments: list[str]) -> int:

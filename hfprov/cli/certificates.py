@@ -96,7 +96,7 @@ def certify(
     at_once: AtOnceOption = 64,
     deadline: DeadlineOption = 90.0,
 ) -> int:
-    """Observe hosts now, and certify those that have proven all that the profile asks for."""
+    """Observe hosts, and certify those that prove enough. What is enough, the profile says."""
     from dataclasses import replace
 
     from hfprov.catalogue.profiles import find_profile
@@ -169,7 +169,7 @@ def verify(
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Say whether a certificate holds: its signature, its time, its machine. Contacts nothing."""
+    """Say whether a certificate holds. Its signature, its time, its machine; contacts nothing."""
     import contextlib
     from datetime import UTC, datetime
 
@@ -209,7 +209,7 @@ def _shown(host: str | None, *, here: bool) -> Shown:
 
 
 def gate(context: typer.Context) -> int:
-    """Succeed only if every named node holds a valid certificate. For prologs and scripts."""
+    """Succeed only if every node holds a valid certificate. For prologs and scripts."""
     from hfprov.certificate.gate import main
 
     return main(context.args)
@@ -217,7 +217,9 @@ def gate(context: typer.Context) -> int:
 
 def certificates(
     host: Annotated[str | None, typer.Argument(help="Only those of this host.")] = None,
-    last: Annotated[int, typer.Option("--last", "-n", min=1, help="How many, at most.")] = 100,
+    last: Annotated[
+        int, typer.Option("--last", "-n", min=1, metavar="NUMBER", help="How many, at most.")
+    ] = 100,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Write those that hold into this folder."),
@@ -225,7 +227,7 @@ def certificates(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List certificates, newest first, with what became of them."""
+    """List certificates and what became of them, newest first."""
     from datetime import UTC, datetime
 
     from hfprov.certificate.revocation import catch_up
@@ -253,7 +255,7 @@ def revoke(
     reason: Annotated[str, typer.Option("--reason", help="Why; recorded and shown.")],
     db: DbOption = None,
 ) -> None:
-    """Revoke a certificate: the gate refuses its node from now on."""
+    """Revoke a certificate. The gate refuses its node from now on."""
     from hfprov.certificate.revocation import revoke as end
 
     with open_record(db, create=False) as record:

@@ -28,7 +28,13 @@ def register(app: typer.Typer) -> None:
 def container_smoke(
     wait: Annotated[
         float,
-        typer.Option("--wait", min=1, max=3600, help="Seconds for the nodes to find each other."),
+        typer.Option(
+            "--wait",
+            min=1,
+            max=3600,
+            metavar="SECONDS",
+            help="Seconds for the nodes to find each other.",
+        ),
     ] = 60.0,
     inventory: InventoryOption = None,
     limit: LimitOption = None,
@@ -40,7 +46,7 @@ def container_smoke(
     at_once: AtOnceOption = 64,
     deadline: DeadlineOption = 90.0,
 ) -> int:
-    """Compute in a container on every device of every node, and have all nodes find each other."""
+    """Compute in containers on every device and node. Then all nodes find each other."""
     from hfprov.certificate.revocation import revoke_bad
     from hfprov.container_smoke.run import container_smoke as run_test
     from hfprov.container_smoke.run import exit_code

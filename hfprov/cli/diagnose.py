@@ -29,7 +29,11 @@ def diagnose(
     level: Annotated[
         int,
         typer.Option(
-            "--level", min=1, max=4, help="How thorough: 1 takes seconds, 2 minutes, 4 hours."
+            "--level",
+            min=1,
+            max=4,
+            metavar="NUMBER",
+            help="How thorough: 1 takes seconds, 2 minutes, 4 hours.",
         ),
     ] = 1,
     inventory: InventoryOption = None,

@@ -32,7 +32,10 @@ def _rack(directory: Path | None) -> Rack:
 
 @app.command()
 def up(
-    nodes: Annotated[int, typer.Option("--nodes", "-n", min=1, max=40)] = 3,
+    nodes: Annotated[
+        int,
+        typer.Option("--nodes", "-n", min=1, max=40, metavar="NUMBER", help="Nodes of the rack."),
+    ] = 3,
     engine: Annotated[str, typer.Option("--engine", help="auto, container or vm.")] = "auto",
     suite: Annotated[
         str, typer.Option("--suite", help="Debian release of the nodes.")

@@ -41,13 +41,19 @@ def measure(
         bool, typer.Option("--plan", help="Say what would run where, and how long; run nothing.")
     ] = False,
     seconds: Annotated[
-        int, typer.Option("--seconds", min=1, max=600, help="Length of one run of a tool.")
+        int,
+        typer.Option(
+            "--seconds", min=1, max=600, metavar="NUMBER", help="Length of one run of a tool."
+        ),
     ] = 2,
     directory: Annotated[
         str, typer.Option("--directory", help="On the nodes' disk that is to be measured.")
     ] = "/var/tmp",  # noqa: S108 - a private directory is made below it
     file_mib: Annotated[
-        int, typer.Option("--file-mib", min=16, max=1 << 20, help="Size of the file in MiB.")
+        int,
+        typer.Option(
+            "--file-mib", min=16, max=1 << 20, metavar="NUMBER", help="Size of the file in MiB."
+        ),
     ] = 256,
     inventory: InventoryOption = None,
     limit: LimitOption = None,
@@ -58,7 +64,7 @@ def measure(
     at_once: AtOnceOption = 64,
     deadline: DeadlineOption = 90.0,
 ) -> int:
-    """Measure idle nodes with the tools of the field; judge against nominal, peers and history."""
+    """Measure idle nodes with the tools of the field. Judged by nominal, peers and history."""
     from hfprov.measure.run import Request
     from hfprov.measure.run import measure as run_measure
     from hfprov.measure.tool import Settings

@@ -46,7 +46,7 @@ def baseline(
     vault_password_file: VaultOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print a host's baseline: each value, its origin, its reason, and how it is read back."""
+    """Print a host's baseline. Each value with its origin, its reason, and how it is read back."""
     from hfprov.report.documents import baseline_document
     from hfprov.report.golden import golden_table, shown_value
     from hfprov.report.terminal import print_json, print_table
@@ -88,7 +88,7 @@ def provision(
     at_once: AtOnceOption = 64,
     deadline: DeadlineOption = 90.0,
 ) -> int:
-    """Bring hosts to their baseline: observe, run the roles that are needed, observe again."""
+    """Bring hosts to their baseline. Observe, run the roles that are needed, observe again."""
     from hfprov.rollout import require_sizes
 
     require_sizes(waves.split(","), max_failures)

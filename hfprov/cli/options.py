@@ -31,7 +31,11 @@ _URL_PASSWORD = re.compile(r"(://[^/@\s]*?:)[^/\s]*(@)")
 InventoryOption = Annotated[
     list[Path] | None,
     typer.Option(
-        "--inventory", "-i", envvar="HFPROV_INVENTORY", help="Ansible inventory; may be repeated."
+        "--inventory",
+        "-i",
+        envvar="HFPROV_INVENTORY",
+        metavar="PATH",
+        help="Ansible inventory; may be repeated.",
     ),
 ]
 ViewInventoryOption = Annotated[
@@ -39,11 +43,15 @@ ViewInventoryOption = Annotated[
     typer.Option(
         "--inventory",
         "-i",
+        metavar="PATH",
         help="Only hosts of this Ansible inventory; for '--limit' also $HFPROV_INVENTORY.",
     ),
 ]
 LimitOption = Annotated[
-    str | None, typer.Option("--limit", "-l", help="Only these hosts or groups (Ansible pattern).")
+    str | None,
+    typer.Option(
+        "--limit", "-l", metavar="PATTERN", help="Only these hosts or groups (Ansible pattern)."
+    ),
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document instead of text.")
@@ -53,21 +61,32 @@ DbOption = Annotated[
     typer.Option(
         "--db",
         envvar="HFPROV_DB",
+        metavar="PLACE",
         help="The record: a file, or a PostgreSQL URL. Default: $XDG_STATE_HOME/hfprov/record.db.",
     ),
 ]
 VaultOption = Annotated[
     list[Path] | None,
-    typer.Option("--vault-password-file", help="File with a vault password; may be repeated."),
+    typer.Option(
+        "--vault-password-file",
+        metavar="PATH",
+        help="File with a vault password; may be repeated.",
+    ),
 ]
 AskBecomeOption = Annotated[
     bool, typer.Option("--ask-become-pass", "-K", help="Ask for the sudo password.")
 ]
 AtOnceOption = Annotated[
-    int, typer.Option("--at-once", min=1, max=1000, help="Hosts observed at the same time.")
+    int,
+    typer.Option(
+        "--at-once", min=1, max=1000, metavar="NUMBER", help="Hosts observed at the same time."
+    ),
 ]
 DeadlineOption = Annotated[
-    float, typer.Option("--deadline", min=1, help="Seconds for observing one host, in all.")
+    float,
+    typer.Option(
+        "--deadline", min=1, metavar="SECONDS", help="Seconds for observing one host, in all."
+    ),
 ]
 
 

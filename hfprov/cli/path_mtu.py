@@ -36,7 +36,7 @@ def path_mtu(
     at_once: AtOnceOption = 64,
     deadline: DeadlineOption = 90.0,
 ) -> int:
-    """Send unfragmented packets between data interfaces, both ways, and name what stops them."""
+    """Test what packets pass between data interfaces. Both ways, and what stops them is named."""
     from hfprov.path_mtu.run import path_mtu as test_paths
     from hfprov.report.paths import path_mtu_document, print_path_mtu
     from hfprov.report.progress import say

@@ -53,13 +53,20 @@ def reboot(
         str, typer.Option("--kernel", help="Release that must run afterwards, as 'uname -r' says.")
     ] = "",
     wait: Annotated[
-        float, typer.Option("--wait", min=1, help="Seconds for a host to come back.")
+        float,
+        typer.Option("--wait", min=1, metavar="SECONDS", help="Seconds for a host to come back."),
     ] = 1800.0,
     drain_wait: Annotated[
-        float, typer.Option("--drain-wait", min=0, help="Seconds for work on a host to end.")
+        float,
+        typer.Option(
+            "--drain-wait", min=0, metavar="SECONDS", help="Seconds for work on a host to end."
+        ),
     ] = 600.0,
     settle: Annotated[
-        float, typer.Option("--settle", min=0, help="Seconds for checks to become good again.")
+        float,
+        typer.Option(
+            "--settle", min=0, metavar="SECONDS", help="Seconds for checks to become good again."
+        ),
     ] = 180.0,
     waves: Annotated[
         str, typer.Option("--waves", help="Sizes of the waves; the last one repeats.")
@@ -74,7 +81,7 @@ def reboot(
     at_once: AtOnceOption = 64,
     deadline: DeadlineOption = 90.0,
 ) -> int:
-    """Reboot the hosts that need it: drain, reboot, wait, prove, release. Never twice in a run."""
+    """Reboot the hosts that need it. Drain, reboot, wait, prove, release; never twice in a run."""
     from hfprov.operate import Policy
     from hfprov.reboot.fleet import reboot_hosts
     from hfprov.reboot.hooks import parse_hook

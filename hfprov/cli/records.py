@@ -31,13 +31,15 @@ def register(app: typer.Typer) -> None:
 
 
 def runs(
-    last: Annotated[int, typer.Option("--last", "-n", min=1, help="How many, at most.")] = 20,
+    last: Annotated[
+        int, typer.Option("--last", "-n", min=1, metavar="NUMBER", help="How many, at most.")
+    ] = 20,
     inventory: ViewInventoryOption = None,
     limit: LimitOption = None,
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the runs in the record, newest first; with '--limit' those of some hosts."""
+    """List the runs in the record, newest first. With '--limit' those of some hosts."""
     from hfprov.report.documents import runs_document
     from hfprov.report.terminal import print_json, print_runs
 
@@ -59,7 +61,7 @@ def show(
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one run: each host's state and verdicts, changes, events, and what was measured."""
+    """Show one run. Each host's state and verdicts, changes, events, and what was measured."""
     from hfprov.report.documents import run_document
     from hfprov.report.measured import print_recorded
     from hfprov.report.terminal import print_json, print_run
@@ -83,7 +85,9 @@ def history(
     host: Annotated[
         str | None, typer.Argument(help="A host by its inventory name; or give '--limit'.")
     ] = None,
-    last: Annotated[int, typer.Option("--last", "-n", min=1, help="How many, at most.")] = 20,
+    last: Annotated[
+        int, typer.Option("--last", "-n", min=1, metavar="NUMBER", help="How many, at most.")
+    ] = 20,
     inventory: ViewInventoryOption = None,
     limit: LimitOption = None,
     db: DbOption = None,
@@ -121,7 +125,7 @@ def evidence(
     ] = None,
     db: DbOption = None,
 ) -> None:
-    """Write what a host answered in a run, with the baseline it was held against, as JSON."""
+    """Write what a host answered in a run, as JSON. With the baseline it was held against."""
     from hfprov.rejudge import evidence_document
 
     with open_record(db, create=False) as record:
@@ -165,7 +169,7 @@ def judge(
 
 
 def forget(host: HostArgument, db: DbOption = None) -> None:
-    """Release the machine recorded under a name, so that another name may have it."""
+    """Release the machine recorded under a name. Another name may have it then."""
     with open_record(db, create=False) as record:
         record.forget_host(host)
     typer.echo(f"Host '{host}' no longer holds a machine; its history stays.")
@@ -176,7 +180,7 @@ def unlock(
     reason: Annotated[str, typer.Option("--reason", help="Why this is safe; recorded.")],
     db: DbOption = None,
 ) -> None:
-    """Break the lock that another controller's dead run still holds on a host."""
+    """Break the lock of a dead run on a host. For runs of another controller."""
     with open_record(db, create=False) as record:
         holder = record.break_lock(host, reason)
     if holder is None:

@@ -67,7 +67,7 @@ def report(
     limit: LimitOption = None,
     db: DbOption = None,
 ) -> int:
-    """Write a report of a run or of the whole fleet, to be read by people or other programs."""
+    """Write a report of a run or of the whole fleet. For people, or for other programs."""
     from datetime import UTC, datetime
 
     from hfprov.report.content import FLEET, Content

@@ -58,7 +58,7 @@ def install(
         bool, typer.Option("--print", help="Print the units; install nothing.")
     ] = False,
 ) -> None:
-    """Install a timer and a service that run 'hfprov drift', every night unless told otherwise."""
+    """Install a timer that runs 'hfprov drift'. Every night, unless told otherwise."""
     from hfprov.report.textfile import require_writable
     from hfprov.schedule import Job, Systemd, check_calendar, units
 

@@ -37,17 +37,31 @@ def trial(
     role: Annotated[str, typer.Argument(help="The role that is tried, e.g. jumbo_mtu.")],
     before: Annotated[
         list[str] | None,
-        typer.Option("--before", help="VARIABLE=VALUE of the role to compare with; repeatable."),
+        typer.Option(
+            "--before",
+            metavar="VARIABLE=VALUE",
+            help="A setting of the role to compare with; may be repeated.",
+        ),
     ] = None,
     after: Annotated[
         list[str] | None,
-        typer.Option("--after", help="VARIABLE=VALUE to try; else as the inventory declares."),
+        typer.Option(
+            "--after",
+            metavar="VARIABLE=VALUE",
+            help="A setting to try; else as the inventory declares. May be repeated.",
+        ),
     ] = None,
     what: Annotated[
-        list[str] | None, typer.Option("--measure", help="As for 'hfprov measure'; repeatable.")
+        list[str] | None,
+        typer.Option("--measure", metavar="WHAT", help="As for 'hfprov measure'; may be repeated."),
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave what was tried in place.")] = False,
-    seconds: Annotated[int, typer.Option("--seconds", min=1, max=600)] = 2,
+    seconds: Annotated[
+        int,
+        typer.Option(
+            "--seconds", min=1, max=600, metavar="NUMBER", help="Length of one run of a tool."
+        ),
+    ] = 2,
     inventory: InventoryOption = None,
     limit: LimitOption = None,
     db: DbOption = None,
@@ -57,7 +71,7 @@ def trial(
     at_once: AtOnceOption = 64,
     deadline: DeadlineOption = 90.0,
 ) -> int:
-    """Measure, apply a role, measure again; say what it did, and undo it unless told to keep it."""
+    """Measure what a role does, before and after. Undone at the end, unless told to keep it."""
     from hfprov.measure.run import Request
     from hfprov.measure.tool import Settings
     from hfprov.measure.trial import TrialRequest
@@ -97,7 +111,12 @@ def trial(
 
 def traffic(
     hosts: Annotated[str, typer.Argument(help="A host or a pattern of hosts.")],
-    seconds: Annotated[float, typer.Option("--seconds", min=1, max=3600)] = 10.0,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--seconds", min=1, max=3600, metavar="NUMBER", help="How long it is watched."
+        ),
+    ] = 10.0,
     inventory: InventoryOption = None,
     db: DbOption = None,
     as_json: JsonOption = False,
@@ -106,7 +125,7 @@ def traffic(
     at_once: AtOnceOption = 64,
     deadline: DeadlineOption = 90.0,
 ) -> int:
-    """Watch what goes over a node's interfaces, and say whether bigger frames could help it."""
+    """Watch what goes over a node's interfaces. Says whether bigger frames could help it."""
     from hfprov.measure.watch import watch
     from hfprov.report.terminal import print_json
     from hfprov.report.trials import print_traffic, traffic_document
@@ -130,7 +149,7 @@ def record_workload(
     db: DbOption = None,
     vault_password_file: VaultOption = None,
 ) -> int:
-    """Record what a training or inference run came to, so that the next can be compared with it."""
+    """Record what a training or inference run came to. The next is compared with it."""
     from hfprov.measure.workload import measurements, read_workload
     from hfprov.record.model import HostState
     from hfprov.words import plural

@@ -13,6 +13,7 @@ from hfprov.record.hosts import AT_ONCE, names_of
 from hfprov.record.model import Acquired, Holder, HostState, RunStatus, moment, stamp
 from hfprov.record.process import Process, this_process
 from hfprov.record.schema import host_lock, run, run_host
+from hfprov.words import plural
 
 _TOPIC = 0x68660003  # of Database.serialise
 _UNFINISHED = [state.value for state in HostState if state.unfinished]
@@ -47,7 +48,8 @@ def acquire(
         if busy and not partial:
             raise HostBusyError(
                 _busy_message(busy),
-                hint="Wait for it. If that run is surely gone, break its lock.",
+                hint="Wait for it. If that run is surely gone, break its lock: "
+                f"'hfprov unlock {busy[0].host} --reason WHY'.",
             )
         free = [host_id for host_id in names if host_id not in held]
         if free:
@@ -190,7 +192,7 @@ def _chunks(ids: Iterable[int]) -> Iterable[list[int]]:
 
 def _busy_message(busy: Sequence[Holder]) -> str:
     first = busy[0]
-    more = f" and {len(busy) - 1} more hosts are" if len(busy) > 1 else " is"
+    more = f" and {plural(len(busy) - 1, 'more host')} are" if len(busy) > 1 else " is"
     return (
         f"Host '{first.host}'{more} in use: run '{first.run}' ({first.command}, process "
         f"{first.pid} on '{first.controller}') works on it "

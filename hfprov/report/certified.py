@@ -157,7 +157,7 @@ def print_certificates(found: Iterable[Certificate], now: datetime) -> None:
             state = "not yet valid"
         elif not one.signature:
             state = f"{state}, not signed"
-        until = f"{one.expires_at:%Y-%m-%d %H:%M}"
+        until = f"{one.expires_at.astimezone():%Y-%m-%d %H:%M}"
         rows.append((one.host, one.id, one.profile, until, state))
     print_table(("host", "certificate", "profile", "until", "state"), rows)
 

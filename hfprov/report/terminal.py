@@ -1,7 +1,8 @@
 """What people see in a terminal: results on stdout, progress on stderr.
 
 Everything that came from a node is cleaned of control characters and printed without markup: a
-node must not be able to colour, move or rewrite what the operator reads.
+node must not be able to colour, move or rewrite what the operator reads. Times without a zone are
+those of this machine's clock.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def verdict_line(verdict: Verdict) -> Text:
         line.append(f" {one_line(finding.subject)}", style="bold")
     parts = []
     if finding.observed:
-        parts.append(f"observed {one_line(finding.observed)}")
+        parts.append(f"observed {one_line(finding.observed).removesuffix('.')}")
     if finding.expected:
         parts.append(f"expected {one_line(finding.expected)}")
     if parts:
@@ -148,7 +149,7 @@ def print_runs(found: Iterable[RunInfo]) -> None:
             (
                 one.id,
                 one.command,
-                f"{one.started_at:%Y-%m-%d %H:%M:%S}",
+                f"{one.started_at.astimezone():%Y-%m-%d %H:%M:%S}",
                 one.status.value,
                 "-" if one.exit_code is None else one.exit_code,
                 one.host_count,
@@ -178,7 +179,8 @@ def print_run(view: RunView, *, verbose: bool) -> None:
         out.print(Text(f"{host}: {change.item}: {one_line(change.role)}: {one_line(change.task)}"))
     for event in view.events():
         about = f"{event.host}: " if event.host else ""
-        out.print(Text(f"{event.at:%H:%M:%S} {about}{one_line(event.message)}", style="dim"))
+        at = event.at.astimezone()
+        out.print(Text(f"{at:%H:%M:%S} {about}{one_line(event.message)}", style="dim"))
 
 
 def print_history(entries: Iterable[HistoryEntry]) -> None:
@@ -187,7 +189,13 @@ def print_history(entries: Iterable[HistoryEntry]) -> None:
     for one in entries:
         phases = ", ".join(f"{name}: {found.outcome.value}" for name, found in one.phases.items())
         rows.append(
-            (one.run, one.command, f"{one.started_at:%Y-%m-%d %H:%M}", one.state.value, phases)
+            (
+                one.run,
+                one.command,
+                f"{one.started_at.astimezone():%Y-%m-%d %H:%M}",
+                one.state.value,
+                phases,
+            )
         )
     print_table(columns, rows)
 

@@ -231,6 +231,7 @@ def test_what_the_record_does_not_have_is_named(small_record, words):
         (("parse", "nvidia-smi", "/nonexistent"), "'/nonexistent' cannot be read"),
         (("judge", "--evidence", "/nonexistent"), "'/nonexistent' cannot be read"),
         (("judge", "--evidence", "/dev/null"), "not a JSON document"),
+        (("report", "--format", "text"), "'--format' / '-f': 'text' is not one of 'html'"),
         (("no-such-command",), "No such command"),
         (("drift", "--no-such-option"), "No such option"),
     ],
@@ -240,6 +241,18 @@ def test_a_wrong_word_is_named(rack, db, words, said):
     more = ["-i", rack, "--db", db] if words[0] in ON_NODES else []
     done = hfprov(*words, *more)
     assert refused(done, 2, said)
+
+
+def test_the_list_of_commands_fits_a_terminal_and_no_python_is_in_it():
+    for words in ((), ("schedule",), ("lab",)):
+        text = hfprov(*words, "--help", env={"COLUMNS": "80"}).stdout
+        assert "Commands:" in text
+        listed = text.partition("Commands:")[2]
+        assert "..." not in listed
+    text = hfprov("drift", "--help", env={"COLUMNS": "80"}).stdout
+    assert "--inventory PATH" in text
+    assert "<list" not in text
+    assert " range>" not in text
 
 
 @pytest.mark.parametrize("text", ["[]", "3", '{"schema": "hfprov.evidence/2"}', "[" * 100_000])

@@ -28,10 +28,10 @@ def gpu(bench, **parts):
 
 FAIL = Verdict("mtu.live", Finding(Outcome.FAIL, "eth1", reason="Too small."))
 ODD = {
-    "drift": (lambda b: seen(b, verdicts=(FAIL,)), "'mtu.live' of 'eth1' is fail: Too small"),
+    "drift": (lambda b: seen(b, verdicts=(FAIL,)), "'mtu.live' of 'eth1' failed: Too small"),
     "unknown": (
         lambda b: seen(b, verdicts=(Verdict("node.os", Finding(Outcome.UNKNOWN)),)),
-        "'node.os' is unknown",
+        "'node.os' could not be judged",
     ),
     "unreachable": (lambda b: seen(b, reachable=False, reason="No route."), "No route."),
     "identity": (lambda b: seen(b, identity=Identity("e1" * 16)), "its machine-id changed"),

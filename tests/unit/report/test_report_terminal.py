@@ -1,0 +1,51 @@
+"""What a terminal is told: times of its own clock, sentences with one full stop."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta, timezone
+
+import pytest
+
+from hfprov.report.certified import print_certificates
+from hfprov.report.terminal import print_history, print_run, print_runs, verdict_line
+from hfprov.verdict import Verdict, failed
+
+
+@pytest.fixture
+def tokyo(monkeypatch):
+    """A machine whose clock is nine hours ahead of UTC."""
+    monkeypatch.setenv("TZ", "JST-9")
+    time.tzset()
+    yield timezone(timedelta(hours=9))
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_times_without_a_zone_are_those_of_the_clock(tokyo, record, rack, capsys):
+    run = rack.write(["n1"])
+    begun = record.run(run).info.started_at.astimezone(tokyo)
+    certificates = record.certificates()
+    until = certificates[0].expires_at.astimezone(tokyo)
+    print_runs(record.runs())
+    assert f"{begun:%Y-%m-%d %H:%M:%S}" in capsys.readouterr().out
+    print_history(record.history("n1"))
+    assert f"{begun:%Y-%m-%d %H:%M}" in capsys.readouterr().out
+    print_certificates(certificates, certificates[0].issued_at)
+    assert f"{until:%Y-%m-%d %H:%M}" in capsys.readouterr().out
+
+
+def test_events_of_a_run_have_times_of_the_clock(tokyo, record, rack, capsys):
+    with record.start_run("drift", [], rack.baselines(["n1"])) as log:
+        log.event("note", "It was seen.", host="n1")
+        log.finish(0)
+    (at,) = [one.at for one in record.run(log.id).events() if one.message == "It was seen."]
+    print_run(record.run(log.id), verbose=False)
+    assert f"{at.astimezone(tokyo):%H:%M:%S} n1: It was seen." in capsys.readouterr().out
+
+
+def test_what_was_observed_ends_no_sentence():
+    finding = failed("f", observed="Missing: 'a'.", expected="as written", reason="It differs.")
+    assert verdict_line(Verdict("c.d", finding)).plain.strip() == (
+        "fail     c.d f: observed Missing: 'a', expected as written - It differs."
+    )
