@@ -14,7 +14,7 @@ from hfprov.certificate.verification import Verification
 from hfprov.record.model import Certificate
 from hfprov.report.documents import Document, sweep_document
 from hfprov.report.inert import one_line
-from hfprov.report.terminal import console, print_table
+from hfprov.report.terminal import console, print_table, subjects_in_words
 from hfprov.words import plural
 
 
@@ -72,14 +72,25 @@ def print_certified(done: Certified) -> None:
                 out.print(Text(one_line(words), style="cyan"))
             continue
         out.print(Text(host, style="bold"), Text("not certified", style="red"))
-        for number, one in enumerate(done.blockers[host], start=1):
-            what = f"{one.check} {one.subject}".strip()
-            out.print(
-                Text(f"  {number}. {one.outcome:<8}{one_line(what)} - {one_line(one.reason)}")
-            )
-            if one.remedy:
-                out.print(Text(f"     {one_line(one.remedy)}", style="dim"))
+        _print_blockers(done.blockers[host])
     _print_group(done.group)
+
+
+def _print_blockers(found: Iterable[Blocker]) -> None:
+    """One of each check in the order to deal with them, and what else it is about."""
+    out = console()
+    groups: dict[tuple[str, str, str], list[Blocker]] = {}
+    for one in found:
+        groups.setdefault((one.check, one.outcome, one.remedy), []).append(one)
+    for number, (first, *others) in enumerate(groups.values(), start=1):
+        what = one_line(f"{first.check} {first.subject}".strip())
+        line = Text(f"  {number}. {first.outcome:<8}{what} - {one_line(first.reason)}")
+        if others:
+            more = subjects_in_words([one.subject for one in others])
+            line.append(f" (and {more})", style="dim")
+        out.print(line)
+        if first.remedy:
+            out.print(Text(f"     {one_line(first.remedy)}", style="dim"))
 
 
 def _smoke_words(smoke: Document) -> str:

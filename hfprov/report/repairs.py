@@ -14,7 +14,14 @@ from hfprov.report.documents import summary
 from hfprov.report.drift_text import host_names
 from hfprov.report.inert import one_line
 from hfprov.report.plan import ENDED_BEFORE, NOT_COME_TO, not_repaired
-from hfprov.report.terminal import console, outcome_text, print_odd, print_views, verdict_line
+from hfprov.report.terminal import (
+    console,
+    outcome_text,
+    print_odd,
+    print_views,
+    subjects_in_words,
+    verdict_line,
+)
 from hfprov.sweep import HostVerdicts
 from hfprov.verdict import Outcome, Verdict, badness
 from hfprov.words import plural
@@ -22,7 +29,6 @@ from hfprov.words import plural
 _BAD = (Outcome.WARN, Outcome.FAIL, Outcome.UNKNOWN)
 _MOST_LINES = 10
 """Lines of findings per host: a host whose play ended early lacks almost everything."""
-_MOST_SUBJECTS = 4
 
 
 def print_repair(done: Operation, *, verbose: bool = False) -> None:
@@ -74,17 +80,11 @@ def _by_check(verdicts: Sequence[Verdict]) -> list[Text]:
     for same in groups.values():
         line = verdict_line(same[0])
         if len(same) > 1:
-            line.append(f" (and {_subjects([one.subject for one in same[1:]])})", style="dim")
+            line.append(
+                f" (and {subjects_in_words([one.subject for one in same[1:]])})", style="dim"
+            )
         lines.append(line)
     return lines
-
-
-def _subjects(names: Sequence[str]) -> str:
-    """``memlock, nofile and 3 more``; findings without a subject are only counted."""
-    named = [one_line(name, 40) for name in names if name][:_MOST_SUBJECTS]
-    more = len(names) - len(named)
-    rest = [f"{more} more"] if more else []
-    return " and ".join([*([", ".join(named)] if named else []), *rest])
 
 
 def print_not_repaired(done: Operation) -> None:
@@ -105,7 +105,9 @@ def print_not_repaired(done: Operation) -> None:
         else:
             groups[row["check"], row["why"], tuple(row["hosts"])].append(row["subject"])
     for (check, why, hosts), subjects in groups.items():
-        what = f"{check} {_subjects(subjects) if any(subjects) else ''}".strip() or "the host"
+        what = (
+            f"{check} {subjects_in_words(subjects) if any(subjects) else ''}".strip() or "the host"
+        )
         out.print(Text(f"  {what} on {host_names(hosts)}: {one_line(why)}"))
     for why, counts in early.items():
         for number, names in _hosts_by_number(counts).items():

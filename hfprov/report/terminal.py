@@ -53,6 +53,7 @@ def outcome_text(outcome: Outcome) -> Text:
     return Text(outcome.value, style=STYLES[outcome])
 
 
+_MOST_SUBJECTS = 4
 _WORTH_SHOWING = (Outcome.WARN, Outcome.FAIL, Outcome.UNKNOWN)
 
 
@@ -118,6 +119,14 @@ def verdict_line(verdict: Verdict) -> Text:
     if finding.waiver:
         line.append(f" [{one_line(finding.waiver.words(datetime.now(UTC)))}]", style="cyan")
     return line
+
+
+def subjects_in_words(names: Sequence[str]) -> str:
+    """``memlock, nofile and 3 more``; findings without a subject are only counted."""
+    named = [one_line(name, 40) for name in names if name][:_MOST_SUBJECTS]
+    more = len(names) - len(named)
+    rest = [f"{more} more"] if more else []
+    return " and ".join([*([", ".join(named)] if named else []), *rest])
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

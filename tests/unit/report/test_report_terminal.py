@@ -7,8 +7,12 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from hfprov.report.certified import print_certificates
+from hfprov.certificate.case import Blocker
+from hfprov.certificate.issue import Certified, GroupResult
+from hfprov.errors import ExitCode
+from hfprov.report.certified import print_certificates, print_certified
 from hfprov.report.terminal import print_history, print_run, print_runs, verdict_line
+from hfprov.sweep import HostVerdicts
 from hfprov.verdict import Verdict, failed
 
 
@@ -49,3 +53,30 @@ def test_what_was_observed_ends_no_sentence():
     assert verdict_line(Verdict("c.d", finding)).plain.strip() == (
         "fail     c.d f: observed Missing: 'a', expected as written - It differs."
     )
+
+
+def blocker(check, subject, remedy="Do it."):
+    return Blocker(check, subject, "fail", f"{subject or 'It'} is wrong.", remedy)
+
+
+def test_what_blocks_a_certificate_is_told_by_checks(rack, capsys):
+    views = {"n1": HostVerdicts("n1", tuple(rack.drifted()), reachable=True)}
+    found = [
+        blocker("rdma.units", ""),
+        *(
+            blocker("tools.run", name)
+            for name in ("fio", "ping", "lspci", "nvme", "lshw", "numactl")
+        ),
+        blocker("mtu.live", "eth1", "Look at it."),
+    ]
+    done = Certified("r1", views, ExitCode.BAD, {"n1": found}, {}, GroupResult("", None, (), ()))
+    print_certified(done)
+    assert capsys.readouterr().out.splitlines() == [
+        "n1 not certified",
+        "  1. fail    rdma.units - It is wrong.",
+        "     Do it.",
+        "  2. fail    tools.run fio - fio is wrong. (and ping, lspci, nvme, lshw and 1 more)",
+        "     Do it.",
+        "  3. fail    mtu.live eth1 - eth1 is wrong.",
+        "     Look at it.",
+    ]
