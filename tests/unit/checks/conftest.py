@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from hfprov.baseline import Baseline, Value
+from hfprov.evidence.grep import grep
 from hfprov.evidence.network_profiles import NETPLAN_FILES, NETPLAN_OURS, PROFILES
 from hfprov.evidence.networkd import SHUT_FOLDERS
-from hfprov.evidence.shell_limits import SHELLS
 from hfprov.evidence.unit_overrides import DROP_INS
 from hfprov.judge import find_check, judge
 from hfprov.reading import Observation
@@ -49,6 +49,7 @@ NOTHING_MATCHES = [
     read.id for source in (DROP_INS, SHUT_FOLDERS) for read in source.reads(Baseline("node", ()))
 ]
 """The recorded nodes have no drop-in that a test has not added."""
+LINES = grep("").id
 UNITS_NOT_THERE = ("NetworkManager.service", "hfprov-mtu-guard.timer")
 NOT_FOUND = """Id={unit}
 Names={unit}
@@ -68,10 +69,7 @@ class Node:
             self.results.setdefault(name, [])
         for name in NOT_THERE:
             self.results.setdefault(name, [{"name": name, "status": "absent"}])
-        for read in SHELLS.reads(Baseline("node", ())):
-            none = {"name": "sh", "status": "ok", "code": 0}
-            is_command = read.request["kind"] == "command"
-            self.results.setdefault(read.id, [none] if is_command else [])
+        self.results.setdefault(LINES, [{"name": "sh", "status": "ok", "code": 1, "text": ""}])
         for name in NOTHING_MATCHES:
             self.results.setdefault(name, [])
         shown = self.results["units of systemd"][0]
@@ -105,6 +103,13 @@ class Node:
         result = {"name": path, "status": "ok", "text": text, "mode": 0o644, "uid": 0, "gid": 0}
         self.results[self.read(words)].append(result | changes)
         self.results[self.read(words)].sort(key=lambda one: one["name"])
+
+    def say(self, path: str, text: str) -> None:
+        """Add what grep finds in a file; it is told of every line."""
+        (found,) = self.results[LINES]
+        rows = enumerate(text.splitlines(), start=1)
+        found["text"] += "".join(f"{path}\0{number}:{line}\n" for number, line in rows)
+        found["code"] = 0
 
     def named(self, words: str, path: str) -> dict[str, Any]:
         """The result of one file of a glob."""

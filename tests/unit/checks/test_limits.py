@@ -163,13 +163,13 @@ def test_earlier_lines_for_one_user_do(ifupdown):
 )
 def test_login_shells_that_set_a_limit_again_are_rivals(ifupdown, line, differs):
     path = "/etc/profile.d/site.sh"
-    ifupdown.add("glob /etc/profile.d/*.sh", path, f"# site\n{line}\n")
+    ifupdown.say(path, f"# site\n{line}\n")
     assert set(ifupdown.bad("limits.shells")) == ({f"{path}:2"} if differs else set())
 
 
 def test_a_shell_may_say_what_is_declared(ifupdown):
     line = f"ulimit -n {ifupdown.values['limits_nofile']}\n"
-    ifupdown.add("glob /etc/profile.d/*.sh", "/etc/profile.d/site.sh", line)
+    ifupdown.say("/etc/profile.d/site.sh", line)
     assert ifupdown.bad("limits.shells") == {}
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from hfprov.baseline import Baseline
-from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.shell_commands import commands
-from hfprov.evidence.shell_limits import SHELLS, of_users
+from hfprov.evidence.shell_limits import SHELLS
+from hfprov.reading import once
 from hfprov.verdict import Outcome
 
 WARN, FAIL, UNKNOWN = Outcome.WARN, Outcome.FAIL, Outcome.UNKNOWN
 SHELLS_CHECK = "limits.shells"
-(USERS,) = (
-    read.id for read in SHELLS.reads(Baseline("node", ())) if read.request["kind"] == "command"
-)
 """The recorded node declares memlock 8192, nofile 16384, nproc 65536 and stack 8192."""
 
 
@@ -71,26 +70,32 @@ def test_commands_that_set_limits(line, expected):
 
 
 @pytest.mark.parametrize(
-    ("words", "path", "line"),
+    ("path", "line"),
     [
-        ("glob /etc/zsh/z*", "/etc/zsh/zshrc", "ulimit -n 1024"),
-        ("glob /etc/zshenv", "/etc/zshenv", "limit -h descriptors 1024"),
-        ("glob /etc/csh.*", "/etc/csh.cshrc", "limit memorylocked 64"),
-        ("glob /etc/csh/login.d/*", "/etc/csh/login.d/site", "limit -h maxproc 10"),
-        ("glob /etc/profile.d/*.csh", "/etc/profile.d/site.csh", "limit descriptors 10"),
-        ("glob /etc/fish/config.fish", "/etc/fish/config.fish", "ulimit -n 10"),
-        ("glob /etc/fish/conf.d/*.fish", "/etc/fish/conf.d/a.fish", "ulimit -l 64"),
-        ("glob /etc/profile.d/*.sh", "/etc/profile.d/a.sh", "prlimit -p $$ -n 10"),
+        ("/etc/zsh/zshrc", "ulimit -n 1024"),
+        ("/etc/zshenv", "limit -h descriptors 1024"),
+        ("/etc/csh.cshrc", "limit memorylocked 64"),
+        ("/etc/csh/login.d/site", "limit -h maxproc 10"),
+        ("/etc/profile.d/site.csh", "limit descriptors 10"),
+        ("/etc/fish/config.fish", "ulimit -n 10"),
+        ("/etc/fish/conf.d/a.fish", "ulimit -l 64"),
+        ("/etc/profile.d/a.sh", "prlimit -p $$ -n 10"),
     ],
 )
-def test_every_shell_s_files_are_looked_at(ifupdown, words, path, line):
-    ifupdown.add(words, path, f"# site\n{line}\n")
+def test_every_shells_files_are_looked_at(ifupdown, path, line):
+    ifupdown.say(path, f"# site\n{line}\n")
     assert ifupdown.bad(SHELLS_CHECK) == {f"{path}:2": FAIL}
+
+
+@pytest.mark.parametrize("path", ["/etc/profile.d/a.sh.orig", "/etc/default/x", "/srv/x.sh"])
+def test_lines_that_others_look_for_elsewhere_are_left_out(ifupdown, path):
+    ifupdown.say(path, "ulimit -n 10\n")
+    assert ifupdown.bad(SHELLS_CHECK) == {}
 
 
 @pytest.mark.parametrize("line", ["limit memorylocked 8m", "prlimit -p $$ -l 8388608"])
 def test_what_is_declared_may_be_said_in_other_units(ifupdown, line):
-    ifupdown.add("glob /etc/csh.*", "/etc/csh.login", line)
+    ifupdown.say("/etc/csh.login", line)
     assert ifupdown.bad(SHELLS_CHECK) == {}
 
 
@@ -107,43 +112,70 @@ def test_what_is_declared_may_be_said_in_other_units(ifupdown, line):
         ("/home/ann/.bashrc", "# ulimit -n 1", None),
     ],
 )
-def test_a_user_s_own_file_counts_where_it_gives_less(ifupdown, path, line, outcome):
-    ifupdown.put(USERS, text=f"{path}\0003:{line}\n")
-    assert ifupdown.bad(SHELLS_CHECK) == ({f"{path}:3": outcome} if outcome else {})
+def test_a_users_own_file_counts_where_it_gives_less(ifupdown, path, line, outcome):
+    ifupdown.say(path, line)
+    assert ifupdown.bad(SHELLS_CHECK) == ({f"{path}:1": outcome} if outcome else {})
 
 
-def test_nothing_but_lines_on_limits_leaves_a_home_directory():
-    """Users keep passwords in these files, and evidence is kept."""
-    homes = [
-        read
-        for read in SHELLS.reads(Baseline("node", ()))
-        if "/home" in str(read.request) or "/root" in str(read.request)
-    ]
-    assert [read.id for read in homes] == [USERS]
-    assert 'grep -HnasZE -m 32 -e "$0"' in homes[0].request["argv"][2]
+def test_homes_are_those_where_settings_of_libraries_are_looked_for(ifupdown):
+    ifupdown.values["comm_library_home_directories"] = ["/data/homes/*"]
+    ifupdown.say("/home/ann/.bashrc", "ulimit -n 10")
+    assert ifupdown.bad(SHELLS_CHECK) == {}
+    ifupdown.say("/data/homes/ann/.bashrc", "ulimit -n 10")
+    assert ifupdown.bad(SHELLS_CHECK) == {"/data/homes/ann/.bashrc:1": WARN}
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["grep: /home: Input/output error\n", "/home/a/.bashrc:1:ulimit -n 5\n", "x\0one:ulimit\n",
-     "x\0" + "9" * 400 + ":ulimit -n 1\n"],
-)  # fmt: skip
-def test_what_grep_does_not_say_is_not_understood(ifupdown, text):
-    with pytest.raises(NotUnderstoodError, match="not a line of grep"):
-        list(of_users(text))
-    ifupdown.put(USERS, text=text)
-    assert ifupdown.bad(SHELLS_CHECK) == {"": UNKNOWN}
+GREP = next(read for read in SHELLS.reads(Baseline("node", ())))
 
 
 @pytest.mark.parametrize(
-    "changes", [{"status": "timeout"}, {"code": 2}, {"truncated": True}, {"status": "absent"}]
+    ("line", "leaves"),
+    [
+        ("ulimit -n 1024", True),
+        ("  test -t 0 && ulimit -n 10", True),
+        ("prlimit --pid $$ --nofile=10", True),
+        ("/usr/bin/prlimit -p 1 -n 10", True),
+        ("limit -h memorylocked 64", True),
+        ("unlimit descriptors", True),
+        ("export TOKEN=hf_secret", False),
+        ("export rate_limit=5", False),
+        ("LimitNOFILE=1024", False),
+        ("# there is no limit to what you may do", False),
+    ],
 )
-def test_homes_that_could_not_be_looked_at_never_pass(ifupdown, changes):
-    ifupdown.put(USERS, **changes)
+def test_nothing_but_lines_on_limits_leaves_a_file(line, leaves):
+    """Users keep passwords in theirs, and evidence is kept; all that a command reads is asked."""
+    (pattern,) = GREP.patterns
+    done = subprocess.run(
+        ["grep", "-E", "-e", pattern], input=line, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == (0 if leaves else 1)
+    assert not said(line) or leaves
+
+
+def test_it_is_asked_with_all_other_greps():
+    assert {read.id for read in SHELLS.reads(Baseline("node", ()))} == {"lines of files"}
+    assert len(once(SHELLS.reads(Baseline("node", ())))) == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"status": "timeout"},
+        {"code": 3},
+        {"truncated": True},
+        {"status": "absent"},
+        {"text": "/home/a/.bashrc:1:ulimit -n 5\n"},
+        {"code": 2, "stderr": "grep: /etc/profile: Input/output error"},
+        {"code": 2, "stderr": "grep: /home/a/.bashrc: Permission denied"},
+    ],
+)
+def test_files_that_could_not_be_looked_at_never_pass(ifupdown, changes):
+    ifupdown.put(GREP.id, **changes)
     assert ifupdown.bad(SHELLS_CHECK) == {"": UNKNOWN}
 
 
 def test_what_a_user_writes_is_cleaned(ifupdown):
-    ifupdown.put(USERS, text="/home/\x1b[2Ja/.bashrc\x001:ulimit -n \x1b]0;x\x075\n")
+    ifupdown.say("/home/\x1b[2Ja/.bashrc", "ulimit -n \x1b]0;x\x075")
     (found,) = (one for one in ifupdown.findings(SHELLS_CHECK) if one.outcome is WARN)
     assert "\x1b" not in found.subject + found.observed
