@@ -36,6 +36,7 @@ from hfprov.verdict import (
     unknown,
     warned,
 )
+from hfprov.words import plural
 
 TIMED_OUT = (124, 137)
 """Exit codes of timeout(1) when the command did not end in time, by TERM or by KILL."""
@@ -231,7 +232,7 @@ def judge_rvs(text: str, devices: int | None) -> list[Finding]:
 
 def _rvs_action(action: rvs.Action) -> Finding:
     if action.passed:
-        observed = f"{len(action.outcomes)} verdicts"
+        observed = plural(len(action.outcomes), "verdict")
         return passed(action.name, observed=observed, expected="pass")
     bad = [one.line for one in action.outcomes if not one.passed]
     if action.passed is False:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from hfprov.catalogue.data import catalogue
 from hfprov.catalogue.skus import NONE
 from hfprov.errors import UsageError
+from hfprov.words import plural
 
 _FORBID = ConfigDict(extra="forbid", frozen=True)
 
@@ -141,7 +142,7 @@ def load_profiles(path: Path) -> dict[str, Profile]:
     except ValidationError as error:
         lines = [f"  {'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
         raise UsageError(
-            f"'{path}' has {len(lines)} problems:\n" + "\n".join(lines),
+            f"'{path}' has {plural(len(lines), 'problem')}:\n" + "\n".join(lines),
             hint="No host was contacted.",
         ) from error
 

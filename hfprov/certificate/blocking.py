@@ -29,6 +29,7 @@ from hfprov.certificate.case import (
 from hfprov.certificate.smoke import smoke_blockers
 from hfprov.record.model import Measurement
 from hfprov.verdict import Outcome, Verdict, badness
+from hfprov.words import plural
 
 
 def blockers(case: Case, profile: Profile, now: datetime) -> list[Blocker]:
@@ -75,7 +76,7 @@ def _basis(case: Case, profile: Profile, now: datetime) -> Iterator[Blocker]:
     elif now - case.observed_at > timedelta(minutes=profile.observed_within_minutes):
         reason = (
             f"It was observed {case.observed_at:%Y-%m-%d %H:%M} UTC, and the profile allows "
-            f"{profile.observed_within_minutes:g} minutes."
+            f"{profile.observed_within_minutes:g} min."
         )
         yield block("freshness", reason, "Certify it again.")
 
@@ -170,7 +171,9 @@ def _measurement(case: Case, wanted: Required, now: datetime) -> Iterator[Blocke
         yield block("unknown", reason, again)
         return
     if len(one.samples) < wanted.min_samples:
-        reason = f"It has {len(one.samples)} samples, and the profile wants {wanted.min_samples}."
+        reason = (
+            f"It has {plural(len(one.samples), 'sample')}, and {wanted.min_samples} are wanted."
+        )
         yield block("unknown", reason, again)
     gate = wanted.gate_for(case.sku)
     if gate is None:

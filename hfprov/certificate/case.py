@@ -125,5 +125,5 @@ def too_old(at: datetime | None, hours: float, now: datetime) -> str:
     if at > now + TOLERANCE:
         return f"is of {at:%Y-%m-%d %H:%M} UTC, which is in the future: a clock is wrong"
     if now - at > timedelta(hours=hours):
-        return f"is of {at:%Y-%m-%d %H:%M} UTC, and the profile allows {hours:g} hours"
+        return f"is of {at:%Y-%m-%d %H:%M} UTC, and the profile allows {hours:g} h"
     return ""

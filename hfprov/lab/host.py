@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hfprov.errors import LabError
+from hfprov.words import plural
 
 LAB_DIR_VARIABLE = "HFPROV_LAB_DIR"
 DEFAULT_LAB_DIR = Path("/var/cache/hfprov/lab")
@@ -155,16 +156,16 @@ def require_room(directory: Path, room: Room, *, new_nodes: int, build_image: bo
     free = _available_memory()
     if free < memory:
         raise LabError(
-            f"{new_nodes} more nodes need about {memory // MIB} MiB of memory and "
-            f"{free // MIB} MiB are available.",
+            f"For {plural(new_nodes, 'more node')} about {memory // MIB} MiB of memory are "
+            f"needed, and {free // MIB} MiB are available.",
             hint="Ask for fewer nodes.",
         )
     disk = room.disk * new_nodes + (room.image_disk if build_image else 0)
     free = shutil.disk_usage(_existing(directory)).free
     if free < disk:
         raise LabError(
-            f"{new_nodes} more nodes need about {disk // MIB} MiB of disk below '{directory}' and "
-            f"{free // MIB} MiB are free.",
+            f"For {plural(new_nodes, 'more node')} about {disk // MIB} MiB of disk are needed "
+            f"below '{directory}', and {free // MIB} MiB are free.",
             hint=f"Set {LAB_DIR_VARIABLE} to a directory on a larger file system.",
         )
 

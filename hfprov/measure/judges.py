@@ -24,7 +24,7 @@ from hfprov.measure.statistics import (
 )
 from hfprov.measure.tool import Tolerance
 from hfprov.verdict import Outcome, worst
-from hfprov.words import plural
+from hfprov.words import be, plural
 
 FLOOR = 0.02
 """Least deviation that counts, as a share of the median: what sound twins differ by."""
@@ -100,9 +100,8 @@ def nominal(value: float, bound: Bound | None, *, higher_is_better: bool) -> Opi
 def peers(value: float, others: Sequence[float], *, higher_is_better: bool) -> Opinion:
     """Whether it stands out among the same measurement of other hosts, for the worse."""
     if len(others) + 1 < FEWEST_PEERS:
-        reason = (
-            f"{len(others) + 1} values are too few to tell an outlier by; it takes {FEWEST_PEERS}."
-        )
+        there_are = f"{be(len(others) + 1)} {plural(len(others) + 1, 'value')}"
+        reason = f"There {there_are} to tell an outlier by; it takes {FEWEST_PEERS}."
         return Opinion(Judge.PEERS, Outcome.UNKNOWN, reason)
     far = modified_z(value, others, FLOOR)
     middle = statistics.median(others)
@@ -125,7 +124,7 @@ def history(
         reason = f"Run '{past[-1].run}' is not comparable: {why}."
         return Opinion(Judge.HISTORY, Outcome.UNKNOWN, reason)
     if len(like) < FEWEST_SAMPLES:
-        reason = f"{len(like)} earlier measurements; {FEWEST_SAMPLES} are needed."
+        reason = f"{plural(len(like), 'earlier measurement')}; {FEWEST_SAMPLES} are needed."
         return Opinion(Judge.HISTORY, Outcome.UNKNOWN, reason)
     earlier = [one.value for one in like]
     middle = statistics.median(earlier)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import unicodedata
 
 from hfprov.evidence.text import clean
+from hfprov.words import plural
 
 LIMIT = 400
 """Characters of one text that a report shows. The record keeps more."""
@@ -39,7 +40,7 @@ def lines(text: object, *, most: int, limit: int = LIMIT) -> list[str]:
         for visible in (_visible(line[: 4 * limit]) for line in found[:most])
     ]
     if len(found) > most:
-        shown.append(f"… and {len(found) - most} more lines")
+        shown.append(f"… and {plural(len(found) - most, 'more line')}")
     return shown
 
 

@@ -47,7 +47,8 @@ def _step_words(step: Step) -> str:
     if isinstance(step, HostStep):
         return f"{step.tool.name} on {', '.join(step.hosts)}"
     if isinstance(step, GroupStep):
-        return f"{step.tool.name} over {', '.join(step.hosts)} together, {step.group.ranks} ranks"
+        ranks = plural(step.group.ranks, "rank")
+        return f"{step.tool.name} over {', '.join(step.hosts)} together, {ranks}"
     pairs = sum(len(one) for one in step.rounds)
     return (
         f"{step.tool.name} in {step.rail}: {plural(pairs, 'pair')} of "
@@ -89,8 +90,8 @@ def _figures(result: Result) -> str:
     details = result.figure.details if result.figure else {}
     told = "".join(f", {name} {value:.4g}" for name, value in details.items())
     return (
-        f"{one.median:.4g} {result.unit} ({one.count} repeats, {one.least:.4g} to {one.most:.4g}"
-        f"{told})"
+        f"{one.median:.4g} {result.unit} ({plural(one.count, 'repeat')}, {one.least:.4g} to "
+        f"{one.most:.4g}{told})"
     )
 
 

@@ -25,7 +25,9 @@ def print_path_mtu(found: PathMtu, *, verbose: bool) -> None:
         style = "green" if good == len(full) else "red"
         out.print(
             Text(result.rail.name, style="bold"),
-            Text(f"{good} of {len(full)} paths carry {_sizes(result)} bytes", style=style),
+            Text(
+                f"{_sizes(result)} bytes pass on {good} of {plural(len(full), 'path')}", style=style
+            ),
         )
         for cause in result.causes:
             out.print(Text(f"  {one_line(sentence(cause, result))}"))

@@ -211,7 +211,7 @@ SKIPPED = Verdict("diagnose.dcgmi", Finding(Outcome.UNKNOWN, reason="Every test 
         (replace(DIAGNOSED, verdicts=()), "tested nothing"),
         (replace(DIAGNOSED, verdicts=(SKIPPED,)), "Every test was skipped"),
         (replace(DIAGNOSED, measurements=()), "less thorough"),
-        (replace(DIAGNOSED, at=NOW - timedelta(hours=25)), "allows 24 hours"),
+        (replace(DIAGNOSED, at=NOW - timedelta(hours=25)), "allows 24 h"),
         (replace(DIAGNOSED, at=NOW + timedelta(hours=25)), "in the future"),
         (
             replace(DIAGNOSED, measurements=(replace(DIAGNOSED.measurements[0], value=None),)),
@@ -241,7 +241,7 @@ def test_a_diagnosis_that_proves_nothing_blocks(diagnosed, says):
         ((replace(MEASURED, value=399.0),), "expected at least 400"),
         ((replace(MEASURED, unit="Gb/s"),), "measured in 'Gb/s'"),
         ((replace(MEASURED, samples=()),), "0 samples"),
-        ((replace(MEASURED, at=NOW - timedelta(hours=30)),), "allows 24 hours"),
+        ((replace(MEASURED, at=NOW - timedelta(hours=30)),), "allows 24 h"),
     ],
 )
 def test_a_measurement_that_is_absent_empty_old_or_low_blocks(measured, says):
