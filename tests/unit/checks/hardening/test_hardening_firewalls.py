@@ -136,6 +136,8 @@ def test_service_of_nftables(node, reason):
     assert node.outcomes(CHECK) == {f"nftables.service {NFT}": WARN}
     put(node, NFT, DEBIAN.replace("flush ruleset", "# flush ruleset"))
     assert node.outcomes(CHECK) == {}
+    put(node, NFT, DEBIAN.replace("flush ruleset", "flush ruleset # begin anew"))
+    assert node.outcomes(CHECK) == {f"nftables.service {NFT}": WARN}
     put(node, NFT, DEBIAN.replace("priority filter;\n", "priority filter; policy drop;\n"))
     assert node.outcomes(CHECK) == {"nftables.service": FAIL, f"nftables.service {NFT}": WARN}
     assert "management interface 'eth0'" in reason("nftables.service")
