@@ -17,7 +17,7 @@ from hfprov.checks.hardware import (
 from hfprov.checks.magnitude import magnitude
 from hfprov.checks.registry import Facts, check
 from hfprov.evidence.nvme_health import NvmeHealth
-from hfprov.evidence.smartctl import SmartctlFacts
+from hfprov.evidence.smartctl import EXIT_BITS, SmartctlFacts
 from hfprov.evidence.storage_node import (
     DISK_HEALTH,
     NVME_CONTROLLERS,
@@ -139,9 +139,13 @@ def judge_disk(name: str, disk: SmartctlFacts) -> Finding:
         return failed(name, observed="SMART failed", expected=expected_words, reason=reason)
     unread, replaced = disk.pending_sectors or 0, disk.reallocated_sectors or 0
     grave = [words for words in disk.findings if words.startswith(("prefail", "the self-test"))]
-    damaged = unread + replaced + (disk.media_errors or 0)
-    if grave or damaged:
-        observed = "; ".join([*grave, f"{magnitude(damaged)} damaged sectors"])
+    damaged, lost = unread + replaced, disk.media_errors or 0
+    if grave or damaged or lost:
+        counted = [f"{magnitude(damaged)} damaged sectors"]
+        counted += [f"{magnitude(lost)} uncorrected errors"] if lost else []
+        observed = "; ".join([*grave, *counted])
         reason = "The disk has begun to fail: replace it before it does."
         return warned(name, observed=observed, expected=expected_words, reason=reason)
-    return passed(name, observed="SMART passed", expected=expected_words)
+    unasked = [words for words in disk.findings if words == EXIT_BITS[2]]
+    observed = "; ".join(["SMART passed", *unasked])
+    return passed(name, observed=observed, expected=expected_words)

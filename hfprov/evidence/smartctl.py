@@ -1,8 +1,10 @@
 """Drive health: ``smartctl -a -j`` (JSON) and the text of ``smartctl -H``/``-a``.
 
 Written from the documentation of smartmontools 7 (smartctl(8), json keys of smartctl.cpp). The exit
-status of smartctl is a set of bits that is also in the JSON; bits 0 to 2 mean that the drive was
-not asked properly: that is never good health.
+status of smartctl is a set of bits that is also in the JSON; bits 0 and 1 mean that the drive was
+not asked: that is never good health. Bit 2 is set as well when only one log of many could not be
+read (as of drives behind RAID controllers): it is a finding beside health and counters, and without
+counters there is no answer.
 """
 
 from __future__ import annotations
@@ -35,7 +37,13 @@ EXIT_BITS = (
 )
 """Meaning of the bits of the exit status, from bit 0 (smartctl(8), "EXIT STATUS")."""
 
-_NOT_ASKED = 0b111
+_NOT_ASKED = 0b011
+_COMMAND_FAILED = 0b100
+_COUNTERS = (
+    "ata_smart_attributes",
+    "nvme_smart_health_information_log",
+    "scsi_error_counter_log",
+)
 _HEALTH = re.compile(
     r"SMART (?:overall-health self-assessment test result|Health Status): *(.+)", re.IGNORECASE
 )
@@ -55,13 +63,14 @@ class SmartctlFacts:
     passed: bool
     """What the drive says of itself. False is certain; True is not much."""
     findings: tuple[str, ...]
-    """Meaning of the exit bits 3 to 7 that are set."""
+    """Meaning of the exit bits 2 to 7 that are set."""
     temperature_celsius: float | None
     power_on_hours: int | None
     reallocated_sectors: int | None
+    """ATA's attribute 5; of SCSI (SAS) drives the list of grown defects."""
     pending_sectors: int | None
     media_errors: int | None
-    """NVMe only."""
+    """NVMe's media errors; of SCSI drives what reading, writing, verifying could not correct."""
     used_percent: int | None
     """NVMe only."""
 
@@ -87,20 +96,42 @@ def _from_json(document: dict[str, Any]) -> SmartctlFacts:
     nvme = document.get("nvme_smart_health_information_log")
     nvme = nvme if isinstance(nvme, dict) else {}
     device = document.get("device")
+    if status & _COMMAND_FAILED and not any(document.get(name) for name in _COUNTERS):
+        said = _messages(about) or EXIT_BITS[2]
+        raise NotUnderstoodError(f"smartctl got no counters from the drive: {said}.")
     return SmartctlFacts(
         device=optional_text(device.get("name"), "'name'") if isinstance(device, dict) else None,
-        model=optional_text(document.get("model_name"), "'model_name'"),
+        model=_text(document, "model_name", "scsi_model_name"),
         serial=optional_text(document.get("serial_number"), "'serial_number'"),
-        firmware=optional_text(document.get("firmware_version"), "'firmware_version'"),
+        firmware=_text(document, "firmware_version", "scsi_revision", "revision"),
         passed=passed,
-        findings=tuple(_bits(status, 3)),
+        findings=tuple(_bits(status, 2)),
         temperature_celsius=_nested(document, "temperature", "current"),
         power_on_hours=_nested(document, "power_on_time", "hours"),
-        reallocated_sectors=_attribute(document, 5),
+        reallocated_sectors=_attribute(document, 5, "scsi_grown_defect_list"),
         pending_sectors=_attribute(document, 197),
-        media_errors=_maybe(nvme, "media_errors"),
+        media_errors=_maybe(nvme, "media_errors") if nvme else _uncorrected(document),
         used_percent=_maybe(nvme, "percentage_used"),
     )
+
+
+def _text(document: dict[str, Any], *names: str) -> str | None:
+    """The first of the keys that is there; SCSI drives have their own."""
+    for name in names:
+        if name in document:
+            return optional_text(document[name], f"'{name}'")
+    return None
+
+
+def _uncorrected(document: dict[str, Any]) -> int | None:
+    """Errors that a SCSI drive could not correct, over all kinds of access that it counts."""
+    log = document.get("scsi_error_counter_log")
+    if not isinstance(log, dict):
+        return None
+    kinds = [mapping(kind, "A kind of 'scsi_error_counter_log'") for kind in log.values()]
+    counts = [_maybe(kind, "total_uncorrected_errors") for kind in kinds]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
 
 
 def _messages(about: dict[str, Any]) -> str:
@@ -124,11 +155,11 @@ def _nested(document: dict[str, Any], name: str, key: str) -> int | None:
     return _maybe(nested, key) if isinstance(nested, dict) else None
 
 
-def _attribute(document: dict[str, Any], number: int) -> int | None:
-    """The raw value of an ATA attribute."""
+def _attribute(document: dict[str, Any], number: int, scsi: str | None = None) -> int | None:
+    """The raw value of an ATA attribute, or the value of a SCSI drive's key."""
     attributes = document.get("ata_smart_attributes")
     if not isinstance(attributes, dict):
-        return None
+        return None if scsi is None else _maybe(document, scsi)
     for item in sequence(attributes.get("table") or [], "'table'"):
         entry = mapping(item, "An attribute")
         if entry.get("id") == number:

@@ -127,6 +127,35 @@ class TestSmartctl:
         with pytest.raises(NotUnderstoodError, match="open device failed"):
             smartctl.parse(self.document(smartctl=about))
 
+    def test_one_command_failed_and_the_counters_are_there(self) -> None:
+        table = [{"id": 5, "raw": {"value": 3}}]
+        facts = smartctl.parse(
+            self.document(smartctl={"exit_status": 4}, ata_smart_attributes={"table": table})
+        )
+        assert facts.findings == ("a command to the device failed",)
+        assert (facts.passed, facts.reallocated_sectors) == (True, 3)
+
+    def test_a_scsi_drive_has_keys_of_its_own(self) -> None:
+        document = {
+            "smartctl": {"exit_status": 0},
+            "smart_status": {"passed": True},
+            "scsi_model_name": "MAKER M1",
+            "scsi_revision": "A2",
+            "scsi_grown_defect_list": 7,
+            "scsi_error_counter_log": {
+                "read": {"total_uncorrected_errors": 2},
+                "write": {"total_uncorrected_errors": 5},
+                "verify": {"total_errors_corrected": 9},
+            },
+        }
+        facts = smartctl.parse(json.dumps(document))
+        assert (facts.model, facts.firmware) == ("MAKER M1", "A2")
+        assert (facts.reallocated_sectors, facts.pending_sectors, facts.media_errors) == (
+            7,
+            None,
+            7,
+        )
+
     def test_smart_disabled(self) -> None:
         document = {"smartctl": {"exit_status": 0, "messages": [{"string": "SMART Disabled."}]}}
         with pytest.raises(NotUnderstoodError, match="SMART Disabled"):

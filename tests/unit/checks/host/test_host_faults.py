@@ -155,6 +155,7 @@ FAULTS = [
     ("storage.health", lambda m, _: m.remove(storage_node.SMART_LOG, "nvme1"), {"nvme1": UNKNOWN}),
     ("storage.disks", disk(smart_status={"passed": False}), {"sda": FAIL}),
     ("storage.disks", pending_sectors(8), {"sda": WARN}),
+    ("storage.disks", disk(scsi_error_counter_log={"read": {"total_uncorrected_errors": 3}}), {"sda": WARN}),
     ("storage.disks", change(storage_node.SMART, "sda", '{"smartctl": {"exit_status": 2}}', code=2), {"sda": UNKNOWN}),
     # --- pcie
     ("pcie.links", change(WIDTH, f"{ADDRESS}/current_link_width", "8\n"), {SUBJECT: FAIL}),
