@@ -132,7 +132,8 @@ def read_csv(text: str) -> list[Device]:
         raise NotUnderstoodError(f"There is no CSV header with 'gpu' in the output of '{TOOL}'.")
     devices = []
     try:
-        rows = list(csv.reader(io.StringIO("\n".join(lines[start:])), strict=True))
+        listed = _BARE_LIST.sub(r'"\g<0>"', "\n".join(lines[start:]))
+        rows = list(csv.reader(io.StringIO(listed), strict=True))
     except csv.Error as error:
         raise NotUnderstoodError(f"The CSV of '{TOOL}' is not valid: {error}.") from error
     header = [name.strip().lower() for name in rows[0]]
@@ -151,6 +152,8 @@ def read_csv(text: str) -> list[Device]:
 
 
 _CSV_HEADER = re.compile(r"(?:timestamp,)?gpu,[a-z]", re.IGNORECASE)
+_BARE_LIST = re.compile(r"(?<=,)\[[^\[\]\"\n]*\](?=,|$)", re.MULTILINE)
+"""A cell that is a list (``[0, 0]``), which early releases do not quote."""
 
 _SCREEN_TOP = re.compile(
     r"\| *BDF +GPU-Name *\| *Mem-Uti +Temp +UEC +Power-Usage *\|", re.IGNORECASE
@@ -240,6 +243,9 @@ _ALIASES = {
     "single_bit_ecc": "ecc.total_correctable_count",
     "double_bit_ecc": "ecc.total_uncorrectable_count",
     "total_vram": "mem_usage.total_vram", "used_vram": "mem_usage.used_vram",
+    "gfx_usage": "usage.gfx_usage", "mem_usage": "usage.mem_usage",
+    "fb_total": "fb_usage.total_vram", "fb_used": "fb_usage.used_vram",
+    "gfx_cur_clk": "clock.gfx_0.clk", "mem_cur_clk": "clock.mem_0.clk",
     "size": "vram.size", "gfx_clock": "clock.gfx_0.clk", "gfx_clk": "clock.gfx_0.clk",
     "mem_clock": "clock.mem_0.clk",
 }  # fmt: skip

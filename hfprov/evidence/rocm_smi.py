@@ -95,7 +95,7 @@ def parse(text: str) -> RocmSmi | ToolFailure:
         raise NotUnderstoodError(f"The output of '{TOOL}' is empty.")
     if looks_like_json(text):
         return _from_json(text)
-    for read in (_from_csv, _from_lines, _from_concise):
+    for read in (_from_csv, _from_concise, _from_lines):
         facts = read(text)
         if facts is not None:
             return facts
@@ -182,8 +182,7 @@ def _from_lines(text: str) -> RocmSmi | None:
             current = int(match[1])
             values.setdefault(current, {})[match[2]] = match[3]
         elif match := _KEYED_TROUBLE.match(line):
-            if "not supported" not in match[2].lower():
-                error = FieldError(TOOL, excerpt(match[2], 100))
+            if error := _trouble(match[2]):
                 trouble.setdefault(int(match[1]), []).append(error)
             values.setdefault(int(match[1]), {})
         elif match := _RAS_ROW.match(line):
@@ -207,6 +206,12 @@ def _from_lines(text: str) -> RocmSmi | None:
     )  # fmt: skip
 
 
+def _trouble(said: str) -> FieldError | None:
+    """What a line about a GPU complains of; unsupported and what was set are no complaints."""
+    harmless = re.search(r"not supported|unsupported|^Successfully ", said, re.IGNORECASE)
+    return None if harmless else FieldError(TOOL, excerpt(said, 100))
+
+
 def _with_trouble(card: Card, trouble: list[FieldError]) -> Card:
     return dataclasses.replace(card, errors=(*card.errors, *trouble))
 
@@ -219,26 +224,51 @@ def _ras_block(match: re.Match[str]) -> RasBlock:
 
 
 _CONCISE_HEADER = re.compile(r"^(?:GPU|Device)\s.*\bGPU%\s*$", re.MULTILINE)
+_TWO_LINES = "[Model : Revision]"
+_NO_ROW = ("WARNING", "Name (", "Exception caught", "ERROR:")
+_SENSOR = re.compile(r"\((Die ?Edge|Edge|Junction)\)", re.IGNORECASE)
+"""Which temperature it is stands in the heading, or (5.7 on) in a second line of it."""
+_LOST_ESCAPE = re.compile(r"^\[[0-9]{1,2}m\s*")
+"""What is left of an escape sequence when a paste loses its first character."""
 _WIDE_GAP = re.compile(r"\s{2,}")
 _COMMA_GAP = re.compile(r",\s+")
 
 
 def _from_concise(text: str) -> RocmSmi | None:
-    """The table that ``rocm-smi`` prints without options."""
+    """The table that ``rocm-smi`` prints without options, with the complaints that stand in it.
+
+    Releases 5.7 and 6.0 give a GPU two lines; the second one, indented, begins its name.
+    """
     header = _CONCISE_HEADER.search(text)
     if header is None:
         return None
     names = _WIDE_GAP.split(header.group().strip())
+    sensor = _SENSOR.search(text, header.start())
+    junction = sensor is not None and sensor.group(1).lower() == "junction"
     first = text.count("\n", 0, header.end()) + 2
-    cards = []
+    trouble = [match for match in map(_KEYED_TROUBLE.match, text.split("\n")) if match]
+    cards: list[Card] = []
     for number, line in enumerate(text[header.end() :].split("\n")[1:], start=first):
-        row = line.strip()
-        if not row or row[0] in "=(" or row.startswith("WARNING"):
+        row = _LOST_ESCAPE.sub("", line.strip())
+        if not row or row[0] in "=(" or row.startswith(_NO_ROW) or _KEYED_TROUBLE.match(row):
             continue
         cells = _WIDE_GAP.split(_COMMA_GAP.sub(",", row))
+        if len(cells) == 1 and line[0].isspace() and cards and _TWO_LINES in names:
+            cards[-1] = dataclasses.replace(cards[-1], name=cells[0])
+            continue
         if len(cells) != len(names):
             raise not_understood(TOOL, number, row, f"{len(names)} columns as in the header")
-        cards.append(card_from_concise(dict(zip(names, cells, strict=True))))
+        values = dict(zip(names, cells, strict=True))
+        cards.append(card_from_concise(values, junction=junction))
     if not cards:
         raise NotUnderstoodError(f"The table of '{TOOL}' has no rows.")
-    return RocmSmi(tuple(cards), complete=_END in text)
+    of_card = [
+        [
+            error
+            for match in trouble
+            if int(match[1]) == card.index and (error := _trouble(match[2]))
+        ]
+        for card in cards
+    ]
+    whole = map(_with_trouble, cards, of_card)
+    return RocmSmi(tuple(whole), complete=_END in text)

@@ -128,16 +128,23 @@ def _mhz(read: Fields, name: str) -> float | None:
     return float(match[1])
 
 
-def card_from_concise(cells: Mapping[str, str]) -> Card:
-    read = Fields(cells)
-    partitions = (read.text("Partitions") or "").split(",")
-    die_edge = "Temp (DieEdge)" in cells or "(Edge)" in cells
-    celsius = read.number("Temp (DieEdge)", "Temp", units=("°C", "C", "c"))
+def _hexadecimal(text: str) -> str | None:
+    return text if text.startswith("0x") else None
+
+
+def card_from_concise(cells: Mapping[str, str], *, junction: bool) -> Card:
+    """A row of the concise table; ``junction``: its temperature is that of the hottest spot."""
+    read = Fields({name: cell for name, cell in cells.items() if cell != "Unsupported"})
+    partitions = [
+        None if part in ("", "N/A") else part for part in (read.text("Partitions") or "").split(",")
+    ]
+    model, _, _ = (read.text("[Model : Revision]") or "").strip("[]").partition(" : ")
+    celsius = read.number("Temp (DieEdge)", "Temp (Junction)", "Temp", units=("°C", "C", "c"))
     return Card(
         index=integer(cells.get("GPU", cells.get("Device", ""))),
-        device_id=(read.text("IDs") or "").partition(",")[0] or None,
-        edge_c=celsius if die_edge else None,
-        junction_c=None if die_edge else celsius,
+        device_id=(read.text("IDs") or "").partition(",")[0] or _hexadecimal(model),
+        edge_c=None if junction else celsius,
+        junction_c=celsius if junction else None,
         average_power_w=read.number("AvgPwr", "Power", "SocPwr", units=("W",)),
         max_power_w=read.number("PwrCap", units=("W",)),
         gfx_percent=read.number("GPU%", units=("%",)),
@@ -145,7 +152,7 @@ def card_from_concise(cells: Mapping[str, str]) -> Card:
         gfx_clock_mhz=read.number("SCLK", units=("Mhz", "MHz")),
         memory_clock_mhz=read.number("MCLK", units=("Mhz", "MHz")),
         performance_level=read.text("Perf"),
-        memory_partition=partitions[0] or None,
+        memory_partition=partitions[0],
         compute_partition=partitions[1] if len(partitions) > 1 else None,
         errors=tuple(read.errors),
     )

@@ -238,6 +238,51 @@ def test_rocm_smi_concise_table_with_an_error_marker():
     assert not rocm_smi.parse(text[: text.rindex("===== End")]).complete
 
 
+ROCM_END = "=== End of ROCm SMI Log ==="
+
+
+def test_rocm_smi_complaints_before_the_concise_table_do_not_hide_it():
+    facts = rocm_smi.parse(
+        "=== Concise Info ===\n"
+        "GPU[0]\t\t: get_power_avg, Not supported on the given system\n"
+        "Exception caught: map::at\n"
+        "ERROR: GPU[0]\t: sclk clock is unsupported\n"
+        "GPU[0]\t\t: something broke\n"
+        "GPU  Temp (DieEdge)  AvgPwr  SCLK  MCLK    Fan  Perf  PwrCap       VRAM%  GPU%\n"
+        f"0    51.0c           N/A     None  900Mhz  0%   auto  Unsupported   7%   3%\n{ROCM_END}\n"
+    )
+    (card,) = facts.cards
+    assert (card.edge_c, card.gfx_percent, card.memory_clock_mhz) == (51.0, 3.0, 900.0)
+    assert (card.max_power_w, card.average_power_w) == (None, None)
+    assert [error.text for error in card.errors] == ["something broke"]
+
+
+@pytest.mark.parametrize(
+    ("sensor", "edge", "junction"), [("Edge", 44.0, None), ("Junction", None, 44.0)]
+)
+def test_rocm_smi_concise_table_of_two_lines_a_gpu(sensor, edge, junction):
+    facts = rocm_smi.parse(
+        "Device  [Model : Revision]    Temp    Power     Partitions  GPU%\n"
+        f"        Name (20 chars)       ({sensor})  (Socket)  (Mem, Compute)\n"
+        "=========\n"
+        "0       [0x74a1 : 0x00]       44.0°C  90.0W     NPS1, SPX   1%\n"
+        "        Some Accelerator [Ac\n"
+        "1       [0x74a1 : 0x00]       44.0°C  91.0W     N/A, N/A    2%\n"
+        f"        Some Accelerator [Ac\n=========\n{ROCM_END}\n"
+    )
+    assert [(card.index, card.gfx_percent) for card in facts.cards] == [(0, 1.0), (1, 2.0)]
+    first, second = facts.cards
+    assert (first.edge_c, first.junction_c) == (edge, junction)
+    assert (first.device_id, first.name) == ("0x74a1", "Some Accelerator [Ac")
+    assert (first.memory_partition, first.compute_partition) == ("NPS1", "SPX")
+    assert (second.memory_partition, second.compute_partition) == (None, None)
+
+
+def test_rocm_smi_what_was_set_is_no_error():
+    facts = rocm_smi.parse(f"=====\nGPU[0]\t: Successfully set max sclk\n{ROCM_END}\n")
+    assert facts.cards[0].errors == ()
+
+
 def test_rocm_smi_csv():
     first, second = rocm_smi.parse(sample("rocm-smi__temp.csv")).cards
     assert (first.edge_c, second.edge_c, second.bdf) == (31, None, "0000:22:00.0")
@@ -330,3 +375,13 @@ def test_ras_json_counts_what_is_missing():
     (problem,) = rccl_ras.parse(text.replace('"size": 2', '"size": 3')).problems
     assert problem == "Communicator 0x1 lists 2 of 3 ranks."
     assert rccl_ras.parse('{"nccl_version": "2.28.9", "communicators": []}').problems
+
+
+def test_csv_with_a_list_that_is_not_quoted():
+    facts = amd_smi.parse(
+        "gpu,gfx_usage,mm_usage_list,mem_usage,fb_total,fb_used\n"
+        "0,98,[0, 0],7,1000,10\n1,97,N/A,8,1000,20\n"
+    )
+    first, second = facts.gpus
+    assert (first.usage.gfx_percent, first.usage.memory_percent) == (98.0, 7.0)
+    assert (second.usage.gfx_percent, second.vram.total_mib, second.vram.used_mib) == (97, 1000, 20)
