@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hfprov.errors import UsageError
+from hfprov.evidence.pasted import without_prompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +27,13 @@ class Tool:
     """Which forms and versions, in words, for the coverage table."""
 
     def parse(self, text: str) -> Any:
-        """Facts from the tool's output. Raises NotUnderstoodError when it cannot say."""
+        """Facts from the tool's recorded output. Raises NotUnderstoodError when it cannot say.
+
+        A prompt with the command in front, as in what people paste, is passed over.
+        """
         module = importlib.import_module(f"hfprov.evidence.{self.module}")
         parse: Callable[[str], Any] = module.parse
-        return parse(text)
+        return parse(without_prompts(text, self.name))
 
 
 TOOLS: tuple[Tool, ...] = (
@@ -58,11 +62,11 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "ipmi",
         "ipmi",
-        "ipmitool sel list/elist/get, sdr, sensor, fru, lan, mc info, chassis status, user list; "
+        "ipmitool sel list/elist/get, sdr (-v too), sensor, fru, lan, mc info, chassis status, user list; "
         "FreeIPMI ipmi-sensors and ipmi-sel; ipmicfg -summary",
     ),
     Tool("nvme-cli", "nvme", "list, smart-log and id-ctrl; JSON of 1.x to 2.11 and text"),
-    Tool("smartctl", "smartctl", "-a -j and text of 7.x; from documentation, no real output seen"),
+    Tool("smartctl", "smartctl", "-a -j of ATA, NVMe and SCSI drives, and text; 7.x"),
     Tool("os-release", "os_release", "/etc/os-release"),
     Tool("packages", "packages", "dpkg -l, dpkg-query -W, rpm -qa (lines, JSON), rpm -qi"),
     Tool("sysctl", "sysctl", "sysctl -a, sysctl NAME, sysctl.conf"),

@@ -1,0 +1,42 @@
+"""What people paste with a tool's output: the prompt and the command in front, a prompt behind.
+
+Only a recorded text may have them; what a node answers to a command of ours has none, so parsers
+know nothing of them.
+"""
+
+from __future__ import annotations
+
+import re
+
+_USER_AT_HOST = r"[\w.-]{1,64}@[\w.-]{1,255}(?:[: ][^$#%>\n]{0,200})?"
+_PROMPT = rf"(?:\(\w[^()\n]{{0,60}}\) ?)?(?:\[{_USER_AT_HOST}\]|{_USER_AT_HOST})? ?"
+_COMMAND = re.compile(
+    rf"[ \t]*(?:{_PROMPT}\$|(?:\[{_USER_AT_HOST}\]|{_USER_AT_HOST}) ?[#%>]) +\S.*"
+)
+_BARE = re.compile(rf"[ \t]*(?:{_PROMPT}\$|(?:\[{_USER_AT_HOST}\]|{_USER_AT_HOST}) ?[#%>])[ \t]*")
+_ROOT = r"[ \t]*# ?(?:sudo )?(?:/\S*/)?{tool}(?:[ \t]+(?!v?[0-9]|version\b)[^\n]*)?"
+_MOST_LINES, _LONGEST = 10, 1000
+
+
+def without_prompts(text: str, tool: str) -> str:
+    """``text`` with lines in front that are a prompt with a command emptied, and no last prompt.
+
+    Lines keep their numbers. ``# command`` is taken for one of root only with the tool's own name,
+    and without a version behind it: many outputs and files begin with a comment.
+    """
+    root = re.compile(_ROOT.format(tool=re.escape(tool)))
+    lines = text.removeprefix("\ufeff").split("\n")
+    commands = 0
+    for at, line in enumerate(lines[:_MOST_LINES]):
+        plain = line.rstrip("\r")
+        if not plain.strip():
+            continue
+        if len(plain) > _LONGEST or not (_COMMAND.fullmatch(plain) or root.fullmatch(plain)):
+            break
+        lines[at] = ""
+        commands += 1
+    last = next((at for at in range(len(lines) - 1, -1, -1) if lines[at].strip()), 0)
+    ends = last > 0 and len(lines[last]) <= _LONGEST and _BARE.fullmatch(lines[last].rstrip("\r"))
+    if ends:
+        lines[last:] = [""]
+    return "\n".join(lines) if commands or ends else text

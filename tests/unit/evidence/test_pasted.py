@@ -1,0 +1,58 @@
+"""Prompts and commands around a pasted output. Every text here was written for the test."""
+
+from __future__ import annotations
+
+import pytest
+
+from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.pasted import without_prompts
+from hfprov.evidence.tools import find_tool
+
+OUTPUT = "mlx5_0 port 1 ==> ib0 (Up)\n"
+PROMPTS = (
+    "$ ibdev2netdev",
+    "ubuntu@gpu-7:~$ sudo ibdev2netdev | sort",
+    "[root@gpu-7 ~]# ibdev2netdev",
+    "root@gpu-7:/home/x# /usr/bin/ibdev2netdev",
+    "(venv) me@gpu-7:~/a b$ ibdev2netdev",
+    "# ibdev2netdev",
+    "$ cd /opt\r\n$ ibdev2netdev\r",
+)
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_a_command_in_front_is_passed_over(prompt: str) -> None:
+    facts = find_tool("ibdev2netdev").parse(f"{prompt}\n{OUTPUT}")
+    assert facts == find_tool("ibdev2netdev").parse(OUTPUT)
+
+
+@pytest.mark.parametrize("prompt", ["ubuntu@gpu-7:~$ ", "[root@gpu-7 ~]#", "$", "root@gpu-7:~# "])
+def test_a_prompt_behind_is_passed_over(prompt: str) -> None:
+    assert without_prompts(OUTPUT + prompt, "ibdev2netdev") == OUTPUT
+
+
+@pytest.mark.parametrize(
+    ("tool", "line"),
+    [
+        ("dmidecode", "# dmidecode 3.3"),
+        ("nccl-tests", "# nccl-tests version 2.17.6 nccl-headers=22806"),
+        ("sysctl", "# System settings"),
+        ("slurm", "hostname"),
+        ("lspci", "19:00.0 3D controller: a @b$ c"),
+        ("kernel-log", "[    1.000000] $ is no prompt"),
+        ("network-config", "network: # comment"),
+    ],
+)
+def test_a_line_of_the_output_stays(tool: str, line: str) -> None:
+    text = f"{line}\nmore\n"
+    assert without_prompts(text, tool) == text
+
+
+def test_lines_keep_their_numbers() -> None:
+    with pytest.raises(NotUnderstoodError, match="line 3 "):
+        find_tool("ibdev2netdev").parse(f"$ ibdev2netdev\n{OUTPUT}nonsense\n")
+
+
+def test_a_second_command_is_no_part_of_the_output() -> None:
+    with pytest.raises(NotUnderstoodError):
+        find_tool("ibdev2netdev").parse(f"$ ibdev2netdev\n{OUTPUT}$ ibstat\nCA 'mlx5_0'\n")
