@@ -1,7 +1,7 @@
 """What a BMC says over IPMI: ipmitool and FreeIPMI output.
 
 Forms, recognised from the text: ``sel list|elist`` (also with ``-c``), ``sel get``, ``ipmi-sel``,
-``sdr``, ``sensor``, ``ipmi-sensors`` (table or CSV), ``fru print``, ``lan print`` and
+``sdr`` (also ``-v``), ``sensor``, ``ipmi-sensors`` (table or CSV), ``fru print``, ``lan print`` and
 ``lan6 print``, ``mc info`` (``bmc info``), ``chassis status``, ``-c user list``, and Supermicro's
 ``ipmicfg -summary``.
 """
@@ -21,6 +21,7 @@ from hfprov.evidence.ipmi_events import (
     parse_events,
     parse_freeipmi_events,
 )
+from hfprov.evidence.ipmi_sensor_details import is_detailed, parse_sensor_details
 from hfprov.evidence.ipmi_sensors import Sensor, parse_sensors
 from hfprov.evidence.text import clean, excerpt
 
@@ -133,6 +134,8 @@ def parse(text: str) -> IpmiFacts:
         )
     if "|" in first or first.count(",") >= _SENSOR_COMMAS:
         return SensorFacts(parse_sensors(text))
+    if is_detailed(first):
+        return SensorFacts(parse_sensor_details(text))
     if first.startswith("FRU Device Description"):
         return _fru(text)
     if ":" in first or first.strip() in _TITLES:

@@ -98,28 +98,32 @@ def _ipmitool(number: int, line: str) -> Sensor:
     cells = [cell.strip() for cell in line.split("|")]
     if len(cells) == len(("name", "value", "mark")):
         name, value, mark = cells
-        return _sensor(number, line, name, value, mark, ())
+        return sensor_of(number, line, name, value, mark, ())
     if len(cells) == len(("name", "number", "mark", "entity", "reading")):
         # sdr elist: name | 0Eh | ok | 3.1 | reading or event words
         name, _, mark, _, reading = cells
         if _VALUE.fullmatch(reading) or reading.lower() in _NO_READING:
-            return _sensor(number, line, name, reading, mark, ())
+            return sensor_of(number, line, name, reading, mark, ())
         states = tuple(part.strip() for part in reading.split(",") if part.strip())
-        return _sensor(number, line, name, "", mark, states)
+        return sensor_of(number, line, name, "", mark, states)
     if len(cells) == _SENSOR_COLUMNS:
         # sensor: name | value | unit | status | six thresholds
         name, value, unit, mark = cells[:4]
         if unit == "discrete":
             mark = "ok" if _DISCRETE.fullmatch(mark) else mark
-            return _sensor(number, line, name, value, mark, ())
+            return sensor_of(number, line, name, value, mark, ())
         full = value if value.lower() in _NO_READING else f"{value} {unit}"
-        return _sensor(number, line, name, full, mark, ())
+        return sensor_of(number, line, name, full, mark, ())
     raise bad_line("ipmitool", number, line, "3, 5 or 10 columns")
 
 
-def _sensor(
+def sensor_of(
     number: int, line: str, name: str, value: str, mark: str, states: tuple[str, ...]
 ) -> Sensor:
+    """A sensor from a reading with its unit, ipmitool's letters, and event words.
+
+    Raises NotUnderstoodError, with the line and its number, for letters or a reading that are none.
+    """
     if not _MARK.fullmatch(mark):
         raise bad_line("ipmitool", number, line, "a status such as 'ok' or 'ucr'")
     match = _VALUE.fullmatch(value)
@@ -158,7 +162,7 @@ def _comma_separated(number: int, line: str) -> Sensor:
         raise bad_line("ipmi-sensors", number, line, f"columns ({error})") from None
     if len(cells) == len(("name", "value", "unit", "mark")):
         name, value, unit, mark = (cell.strip() for cell in cells)
-        return _sensor(number, line, name, f"{value} {unit}".strip(), mark, ())
+        return sensor_of(number, line, name, f"{value} {unit}".strip(), mark, ())
     if len(cells) < _FREEIPMI_COLUMNS:
         raise bad_line("ipmi-sensors", number, line, "the columns ID, name, type, …, event")
     return _freeipmi(number, line, cells)

@@ -223,9 +223,10 @@ def _models(fields: Iterable[tuple[str, str]]) -> Iterable[CpuModel]:
         yield CpuModel(
             name=None if name in (None, "-", "") else name,
             vendor=group.get("Vendor ID") or groups[0].get("Vendor ID"),
-            threads_per_core=_count(group, "Thread(s) per core"),
-            cores_per_socket=_count(group, "Core(s) per socket", "Core(s) per cluster"),
-            sockets=_count(group, "Socket(s)", "Socket(s) per book"),
+            # With CPUs offline, lscpu may divide to 0: that is no count of anything that is there.
+            threads_per_core=_count(group, "Thread(s) per core") or None,
+            cores_per_socket=_count(group, "Core(s) per socket", "Core(s) per cluster") or None,
+            sockets=_count(group, "Socket(s)", "Socket(s) per book") or None,
             max_mhz=_number(group, "CPU max MHz"),
             min_mhz=_number(group, "CPU min MHz"),
             flags=frozenset(group.get("Flags", "").split()),

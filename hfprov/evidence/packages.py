@@ -42,6 +42,9 @@ _STATUS = re.compile(
     r"|triggers-pending|installed)\b"
 )
 _RPM_RELEASE = re.compile(r"\.(?:el|fc|oe|amzn|cm|mga|sles|lp)[0-9]")
+_RPM_ARCHITECTURES = frozenset({"noarch", "x86_64", "aarch64", "ppc64le", "s390x", "i686"})
+_RPM_NAME = re.compile(r"[A-Za-z0-9_.+-]+")
+_EPOCH = re.compile(r"[0-9]{1,9}|\(none\)")
 _NOT_INSTALLED = re.compile(r"package (\S+) is not installed")
 
 
@@ -63,6 +66,7 @@ class _Lines:
                 self.errors.append(excerpt(line, 200))
             return
         package = _json_line(line) if line.startswith("{") else _rpm_line(line)
+        package = package or _rpm_columns(line.split())
         if package is None and (match := _QUERY.match(line)):
             package = _debian(match.group(1) or "", match.group(2), match.group(3), line)
             if not _RPM_RELEASE.search(match.group(3)):
@@ -109,6 +113,23 @@ def _rpm_line(line: str) -> Package | None:
         return None
     name, epoch, version, release, architecture = match.groups()
     return Package(name, epoch, version, release, architecture, PackageState.INSTALLED, "", ())
+
+
+def _rpm_columns(words: list[str]) -> Package | None:
+    """A row of ``rpm -qa --qf`` with name, perhaps epoch, version and release in columns."""
+    name, *rest = words
+    architecture = next((word for word in rest if word in _RPM_ARCHITECTURES), None)
+    if architecture is None and not any(_RPM_RELEASE.search(word) for word in rest):
+        return None
+    rest = [word for word in rest if word != architecture]
+    epoch = None
+    if len(rest) > 2 and _EPOCH.fullmatch(rest[0]) and not _RPM_RELEASE.search(rest[1]):
+        epoch, *rest = rest
+    if len(rest) < 2 or not _RPM_NAME.fullmatch(name):
+        return None
+    installed = PackageState.INSTALLED
+    known = None if epoch == "(none)" else epoch
+    return Package(name, known, rest[0], rest[1], architecture, installed, "", ())
 
 
 def _debian(codes: str, name: str, version: str, line: str) -> Package:

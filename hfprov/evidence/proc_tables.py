@@ -17,6 +17,7 @@ _PAGES = re.compile(r"N([0-9]{1,5})=([0-9]{1,18})")
 _PAGE_SIZE = re.compile(r"kernelpagesize_kB=([0-9]{1,9})")
 _HEADER = re.compile(r"Inter-\|[^\n]*\n\s*face \|([a-z ]+)\|([a-z ]+)(?:\n|$)")
 _UDEV = re.compile(r"([A-Z]): ?(.*)")
+_PROPERTY = re.compile(r"[A-Z][A-Z0-9_]*=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +138,19 @@ def parse_numa_maps(text: str) -> NumaMapsFacts:
 
 
 def parse_udevadm(text: str) -> UdevFacts:
-    """``udevadm info``: ``P:`` begins a device, ``E:`` is a property."""
+    """``udevadm info``: ``P:`` begins a device, ``E:`` is a property.
+
+    A device may end a text of its own (a serial number) with a newline: then the next property, in
+    the kernel's form, stands on a line without ``E:``.
+    """
     blocks: list[list[tuple[str, str]]] = []
     for number, line in numbered_lines(clean(text)):
         if not line.strip():
             continue
         match = _UDEV.fullmatch(line.strip())
+        if match is None and _PROPERTY.match(line) and blocks and blocks[-1][-1][0] == "E":
+            blocks[-1].append(("E", line.strip()))
+            continue
         if match is None or (match.group(1) == "E" and "=" not in match.group(2)):
             raise bad_line("udevadm", number, line, "'E: KEY=value'")
         if match.group(1) == "P":

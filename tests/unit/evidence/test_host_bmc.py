@@ -111,6 +111,53 @@ class TestIpmi:
         assert len(facts.errors) == 1
 
 
+class TestSensorDetails:
+    ANALOG = (
+        "Sensor ID              : PSU1 Temp (0x2a)\n Entity ID             : 10.1 (Power Supply)\n"
+        " Sensor Type (Analog)  : Temperature\n Sensor Reading        : {} degrees C\n"
+        " Status                : {}\n Upper critical        : 80.000\n\n"
+    )
+    DISCRETE = (
+        "Sensor ID              : PSU1 State (0x2b)\n Sensor Type (Discrete): Power Supply\n"
+        " States Asserted       : Power Supply\n                         [{}]\n"
+        " Assertions Enabled    : Power Supply\n                         [Failure detected]\n\n"
+    )
+
+    def sensors(self, text: str) -> tuple[ipmi.Sensor, ...]:
+        facts = ipmi.parse(text)
+        assert isinstance(facts, ipmi.SensorFacts)
+        return facts.sensors
+
+    def test_words_of_thresholds_and_states(self) -> None:
+        text = (
+            self.ANALOG.format("91 (+/- 0)", "Upper Critical")
+            + self.ANALOG.format("-2.500 (+/- 0.5)", "ok")
+            + self.DISCRETE.format("Presence detected")
+            + self.DISCRETE.format("Failure detected")
+        )
+        hot, cold, present, broken = self.sensors(text)
+        assert (hot.name, hot.value, hot.unit) == ("PSU1 Temp", 91.0, "degrees C")
+        assert (hot.mark, hot.is_ok) == ("ucr", False)
+        assert (cold.value, cold.is_ok) == (-2.5, True)
+        assert (present.states, present.is_ok) == (("Presence detected",), True)
+        assert (broken.states, broken.is_ok) == (("Failure detected",), False)
+
+    def test_a_sensor_without_a_reading_says_nothing(self) -> None:
+        text = self.ANALOG.replace("{} degrees C", "{}").format("Disabled", "Disabled")
+        (sensor,) = self.sensors(text)
+        assert (sensor.value, sensor.is_ok) == (None, None)
+
+    @pytest.mark.parametrize("lines", [1, 3, 4])
+    def test_a_block_that_is_cut_off_is_refused(self, lines: int) -> None:
+        whole = self.ANALOG.format("20 (+/- 0)", "ok")
+        with pytest.raises(NotUnderstoodError, match="cut off"):
+            ipmi.parse(whole + "\n".join(whole.split("\n")[:lines]))
+
+    def test_an_unknown_status_is_refused(self) -> None:
+        with pytest.raises(NotUnderstoodError, match="a status such as"):
+            ipmi.parse(self.ANALOG.format("20 (+/- 0)", "splendid"))
+
+
 class TestFreeIpmi:
     def test_sensors_as_a_table(self) -> None:
         text = (

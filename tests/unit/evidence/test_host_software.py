@@ -30,6 +30,27 @@ class TestSoftware:
         with pytest.raises(NotUnderstoodError, match="no ID"):
             os_release.parse('NAME="Ubuntu"\n')
 
+    @pytest.mark.parametrize(
+        ("line", "version"),
+        [
+            ("glibc\t0\t2.17\t106.el7_2.6\t1463486666\tx86_64", ("0", "2.17", "106.el7_2.6")),
+            ("glibc (none) 2.34 100.el9 x86_64", (None, "2.34", "100.el9")),
+            ("glibc 2.34 100.el9 x86_64", (None, "2.34", "100.el9")),
+            ("release 7 2.1511.el7 noarch", (None, "7", "2.1511.el7")),
+            ("kernel 3 7 x86_64", (None, "3", "7")),
+        ],
+    )
+    def test_columns_of_rpm(self, line: str, version: tuple[str | None, str, str]) -> None:
+        facts = packages.parse(line + "\n")
+        (package,) = facts.packages
+        assert facts.manager is packages.Manager.RPM
+        assert (package.epoch, package.version, package.release) == version
+
+    def test_columns_of_dpkg_stay_columns_of_dpkg(self) -> None:
+        facts = packages.parse("libc6\t2.19-18+deb8u3\tamd64\tinstalled\n")
+        assert facts.manager is packages.Manager.DPKG
+        assert facts.packages[0].version == "2.19-18+deb8u3"
+
     def test_packages_that_are_not_installed(self) -> None:
         facts = packages.parse(
             "package nvidia-driver is not installed\nkernel-6.6.0-1.el9.x86_64\n"

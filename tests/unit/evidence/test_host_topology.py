@@ -10,7 +10,7 @@ import json
 import pytest
 
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence import dmidecode, interrupts, lscpu, numactl
+from hfprov.evidence import dmidecode, interrupts, lscpu, numactl, proc
 from hfprov.evidence.cpulist import parse_cpulist, parse_cpumask
 
 
@@ -85,6 +85,22 @@ class TestTopology:
         assert (facts.online, facts.offline) == ((0, 1, 2, 3, 4, 5), (6, 7))
         assert facts.numa_cpus == {0: (0, 2, 4), 1: (1, 3, 5)}
         assert facts.contradictions == ()
+
+    def test_lscpu_counts_of_nothing_are_no_counts(self) -> None:
+        text = (
+            "Architecture: x86_64\nCPU(s): 4\nOn-line CPU(s) list: 0,2\n"
+            "Off-line CPU(s) list: 1,3\nThread(s) per core: 0\nCore(s) per socket: 4\n"
+        )
+        (model,) = lscpu.parse(text).models
+        assert (model.threads_per_core, model.cores_per_socket) == (None, 4)
+
+    def test_udevadm_property_on_a_line_of_its_own(self) -> None:
+        text = "P: /devices/usb1/1-1\nE: HID_UNIQ=\nMODALIAS=hid:b0003\nE: SUBSYSTEM=hid\n"
+        (device,) = proc.parse(text).devices
+        assert device.properties == {"HID_UNIQ": "", "MODALIAS": "hid:b0003", "SUBSYSTEM": "hid"}
+        for cut in (text + "nonsense\n", text.replace("E: HID_UNIQ=\n", "")):
+            with pytest.raises(NotUnderstoodError):
+                proc.parse(cut)
 
     def test_lscpu_nested_json(self) -> None:
         document = {
