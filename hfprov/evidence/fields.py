@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence.text import clean, excerpt, is_missing, json_decoder, number
+from hfprov.evidence.text import Pairs, clean, excerpt, is_missing, json_decoder, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,13 @@ class EmbeddedJson:
     after: tuple[str, ...]
 
 
-def embedded_json(text: str) -> EmbeddedJson:
+def embedded_json(text: str, *, pairs: Callable[[Pairs], Any] | None = None) -> EmbeddedJson:
     """The one whole JSON document that begins at the start of a line, and the lines around it.
 
     Only the first line that looks like the start of a document counts: the last element of a list
-    that was cut off is whole too, and is not the document. Raises NotUnderstoodError when there is
-    none, when it is cut off or not valid, or when another one follows it.
+    that was cut off is whole too, and is not the document. ``pairs`` is as for
+    :func:`~hfprov.evidence.text.json_decoder`. Raises NotUnderstoodError when there is none, when
+    it is cut off or not valid, or when another one follows it.
     """
     # Indentation and empty lines go first: they carry nothing, and searching stays linear.
     compact = _INDENT.sub("\n", clean(text).strip())
@@ -86,7 +87,7 @@ def embedded_json(text: str) -> EmbeddedJson:
     if start is None:
         raise NotUnderstoodError("There is no JSON document in the output.")
     try:
-        document, end = json_decoder().raw_decode(compact, start.start())
+        document, end = json_decoder(pairs).raw_decode(compact, start.start())
     except (ValueError, RecursionError, MemoryError) as error:
         # Numbers too long for Python are a plain ValueError, endless nesting a RecursionError.
         raise NotUnderstoodError(

@@ -13,7 +13,7 @@ from typing import Any
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
 from hfprov.evidence.fields import embedded_json, mapping, sequence
-from hfprov.evidence.text import clean, excerpt, number
+from hfprov.evidence.text import Pairs, clean, excerpt, number, without_contradiction
 
 TOOL = "fio"
 
@@ -77,7 +77,12 @@ _FAILURES = failure_table(
     {
         FailureKind.NOT_SUPPORTED: ("not loadable", "does not support direct"),
         FailureKind.NO_DEVICES: ("no such device", "failed opening", "open_files"),
-        FailureKind.OTHER: (r"^fio: ", r"\berr= ?-?[1-9]", r"^error\b"),
+        FailureKind.OTHER: (
+            r"^fio: ",
+            r"\bverify failed at file ",
+            r"\berr= ?-?[1-9]",
+            r"^error\b",
+        ),
     }
 )
 
@@ -94,7 +99,7 @@ def parse(text: str) -> Fio | ToolFailure:
         raise NotUnderstoodError(
             f"There is no JSON result of '{TOOL}' in the output; it begins '{excerpt(text)}'."
         )
-    found = embedded_json(text)
+    found = embedded_json(text, pairs=_with_repeated_options)
     document = mapping(found.document, f"The JSON of '{TOOL}'")
     entries = sequence(
         document.get("jobs", document.get("client_stats")), f"'jobs' in the JSON of '{TOOL}'"
@@ -110,6 +115,19 @@ def parse(text: str) -> Fio | ToolFailure:
         disks=tuple(_disk(each) for each in disks),
         messages=(*found.before, *found.after),
     )
+
+
+def _with_repeated_options(pairs: Pairs) -> dict[str, Any]:
+    """An object of its members. An option that was given several times has all its values.
+
+    fio repeats the key for each (``filename``, ``write_lat_log``); results never come twice.
+    """
+    texts: dict[str, list[str]] = {}
+    for name, value in pairs:
+        if isinstance(value, str):
+            texts.setdefault(name, []).append(value)
+    repeated = {name: ", ".join(values) for name, values in texts.items() if len(values) > 1}
+    return without_contradiction([(name, repeated.get(name, value)) for name, value in pairs])
 
 
 def _options(value: Any) -> dict[str, str]:

@@ -29,6 +29,8 @@ _UNIX = re.compile(r"(1\d{9}\.\d{1,6})\s+")
 _TAG = re.compile(r"(?:([\w.-]{1,255}) )?((?:kernel|[\w@.+/-]{1,100})(?:\[\d{1,10}\])?): ")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
+_PRETTY = re.compile(r"\s*\{[ \t]*\n")
+
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
@@ -156,6 +158,25 @@ def _moment(date: str, clock: str) -> datetime | None:
         return datetime.fromisoformat(f"{date}T{clock}")
     except ValueError:
         return None
+
+
+def one_line_each(text: str) -> str:
+    """Entries of ``journalctl -o json-pretty`` with one line each, other text as it is.
+
+    Line breaks go behind the entry that they stood in, so that line numbers stay true.
+    """
+    if not _PRETTY.match(text):
+        return text
+    decoder, parts, at = json.JSONDecoder(), [], 0
+    while (start := text.find("{", at)) >= 0:
+        try:
+            end = decoder.raw_decode(text, start)[1]
+        except (ValueError, RecursionError):
+            break
+        entry = text[start:end]
+        parts += [text[at:start], entry.replace("\n", " "), "\n" * entry.count("\n")]
+        at = end
+    return "".join(parts) + text[at:]
 
 
 def _journal_json(text: str) -> LogLine | None:

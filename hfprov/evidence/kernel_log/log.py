@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence.kernel_log.lines import LogLine, split_line
+from hfprov.evidence.kernel_log.lines import LogLine, one_line_each, split_line
 from hfprov.evidence.kernel_log.rules import HINTS, RULES
 from hfprov.evidence.nvidia_smi.values import find_pci_address
 from hfprov.evidence.text import clean, excerpt
@@ -78,7 +78,7 @@ def parse(text: str) -> KernelLog:
 
     Raises NotUnderstoodError for an empty text, and for one in which no line looks like a log's.
     """
-    text = clean(text)
+    text = one_line_each(clean(text))
     events: list[KernelEvent] = []
     count = framed = too_long = 0
     first: LogLine | None = None

@@ -139,7 +139,7 @@ def _second_line(cells: Sequence[str], raw: dict[str, str]) -> None:
         draw, _, limit = rest.partition(" / ")
         raw["fan.speed"], raw["temperature.gpu"] = fan, temperature
         raw["pstate"], raw["power.draw"], raw["enforced.power.limit"] = state, draw, limit
-    if len(cells) > 1 and "/" in cells[1]:
+    if len(cells) > 1 and "/" in cells[1] and not is_missing(cells[1].strip()):
         used, _, total = cells[1].partition("/")
         raw["memory.used"], raw["memory.total"] = used, total
     if len(cells) >= _CELLS:

@@ -314,3 +314,17 @@ def test_superbench_summary():
 def test_superbench_summary_that_is_empty_or_cut_is_refused(text):
     with pytest.raises(NotUnderstoodError):
         superbench.parse(text)
+
+
+def test_fio_option_that_was_given_twice_and_a_result_that_comes_twice():
+    text = sample("fio__randread.json")
+    start = text.index('"job options" : {') + len('"job options" : {')
+    twice = '"filename" : "/a", "filename" : "/b",'
+    assert fio.parse(text[:start] + twice + text[start:]).jobs[0].options["filename"] == "/a, /b"
+    with pytest.raises(NotUnderstoodError, match="comes twice"):
+        fio.parse(text.replace('"error" : 0', '"error" : 0, "error" : 5'))
+
+
+def test_fio_that_read_back_other_data():
+    failure = fio.parse("md5: verify failed at file /data/f offset 4096, length 4096\n")
+    assert failure.kind is FailureKind.OTHER

@@ -256,3 +256,19 @@ def test_catalogue_is_whole():
     assert all(entry.action for entry in xids.values() if entry.verified)
     reset = {code for code, entry in xids.items() if entry.action in ("RESET_GPU", "RESTART_BM")}
     assert all(xids[code].severity is Severity.FATAL for code in reset)
+
+
+def pretty(message: str) -> str:
+    return (
+        '{\n\t"_TRANSPORT" : "kernel",\n\t"PRIORITY" : "3",\n'
+        f'\t"MESSAGE" : "{message}",\n\t"__REALTIME_TIMESTAMP" : "1744147628921412"\n}}\n'
+    )
+
+
+def test_pretty_journal_entries():
+    log = parse(pretty("hello") + pretty("NVRM: Xid (PCI:0000:19:00): 79, GPU has fallen off."))
+    (event,) = log.of("xid")
+    assert (log.lines, event.line, event.level) == (2, 7, "err")
+    assert event.time is not None
+    cut = parse(pretty("hello") + pretty("NVRM: Xid (PCI:0000:19:00): 79, gone")[:-40])
+    assert cut.lines > 1

@@ -531,3 +531,13 @@ def test_pci_addresses_are_those_of_sysfs(text, address):
 )
 def test_addresses_are_found_in_sentences(sentence, address):
     assert find_pci_address(sentence) == address
+
+
+def test_table_with_memory_that_is_not_available():
+    row = TABLE_GOOD.format(index=0, bus="19")
+    start = row.rindex("|", 0, row.index("MiB /")) + 1
+    end = row.index("|", start)
+    without = row[:start] + "N/A".rjust(end - start - 1) + " " + row[end:]
+    gpu = parse(TABLE_HEAD + without + TABLE_END).gpus[0]
+    assert (gpu.memory.used_mib, gpu.memory.total_mib) == (None, None)
+    assert not gpu.errors
