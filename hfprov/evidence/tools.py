@@ -62,8 +62,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "ipmi",
         "ipmi",
-        "ipmitool sel list/elist/get, sdr (-v too), sensor, fru, lan, mc info, chassis status, user list; "
-        "FreeIPMI ipmi-sensors and ipmi-sel; ipmicfg -summary",
+        "ipmitool sel list/elist/get, sdr (-v too), sensor, fru, lan, mc info, chassis status, "
+        "user list; FreeIPMI ipmi-sensors and ipmi-sel; ipmicfg -summary",
     ),
     Tool("nvme-cli", "nvme", "list, smart-log and id-ctrl; JSON of 1.x to 2.11 and text"),
     Tool("smartctl", "smartctl", "-a -j of ATA, NVMe and SCSI drives, and text; 7.x"),
