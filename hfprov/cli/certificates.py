@@ -245,7 +245,7 @@ def certificates(
     if as_json:
         print_json(certificates_document(found, now))
     elif not found:
-        sys.stdout.write("There are no certificates.\n")
+        sys.stdout.write(f"There are no certificates{f' of {host!r}' if host else ''}.\n")
     else:
         print_certificates(found, now)
 

@@ -211,9 +211,15 @@ class Engine:
         return warnings
 
     def hosts(self, pattern: str = "all", *, limited: bool = False) -> list[Host]:
-        """Hosts that match a pattern, in inventory order. Raises InventoryError."""
+        """Hosts that match a pattern, in inventory order. Raises InventoryError.
+
+        Ansible's warning that nothing matches is not shown: who asks says so.
+        """
         try:
-            found: list[Host] = self.manager.get_hosts(pattern=pattern, ignore_limits=not limited)
+            with _captured_warnings():
+                found: list[Host] = self.manager.get_hosts(
+                    pattern=pattern, ignore_limits=not limited
+                )
         except AnsibleError as error:
             raise InventoryError(f"The host pattern '{pattern}': {reason(error)}.") from error
         return found

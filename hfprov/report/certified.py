@@ -62,14 +62,13 @@ def print_certified(done: Certified) -> None:
             )
             smoke = issued["container_smoke"]
             if smoke:
-                out.print(Text(one_line(f"  containers  {_smoke_words(smoke)}"), style="dim"))
+                out.print(Text(f"  containers  {one_line(_smoke_words(smoke))}", style="dim"))
             for waiver in issued["waivers"]:
                 what = f"{waiver['check']} {waiver['subject']}".strip()
                 words = (
-                    f"  waived  {what} until {waiver['expires_at']} by {waiver['owner']}: "
-                    f"{waiver['reason']}"
+                    f"{what} until {waiver['expires_at']} by {waiver['owner']}: {waiver['reason']}"
                 )
-                out.print(Text(one_line(words), style="cyan"))
+                out.print(Text(f"  waived  {one_line(words)}", style="cyan"))
             continue
         out.print(Text(host, style="bold"), Text("not certified", style="red"))
         _print_blockers(done.blockers[host])
@@ -121,8 +120,11 @@ def _print_group(group: GroupResult) -> None:
         until = group.signed.document["expires_at"]
         out.print(name, Text("certified", style="green"), Text(f"until {until}"))
         return
-    why = f"without a certificate: {', '.join(group.missing)}" if group.missing else "not uniform"
-    out.print(name, Text("not certified", style="red"), Text(one_line(why)))
+    why = "its hosts are not alike"
+    if group.missing:
+        have = "has" if len(group.missing) == 1 else "have"
+        why = f"{', '.join(group.missing)} {have} no certificate"
+    out.print(name, Text("not certified:", style="red"), Text(one_line(why)))
 
 
 def verification_document(found: Verification) -> Document:

@@ -49,6 +49,7 @@ def refused(done, code, *said):
     assert done.returncode == code, done.stderr
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
+    assert "[WARNING]" not in done.stderr
     for text in said:
         assert text in done.stderr
     return True

@@ -8,7 +8,7 @@ from datetime import timedelta, timezone
 import pytest
 
 from hfprov.certificate.case import Blocker
-from hfprov.certificate.issue import Certified, GroupResult
+from hfprov.certificate.issue import Certified, GroupResult, Signed
 from hfprov.errors import ExitCode
 from hfprov.report.certified import print_certificates, print_certified
 from hfprov.report.terminal import print_history, print_run, print_runs, verdict_line
@@ -69,8 +69,8 @@ def test_what_blocks_a_certificate_is_told_by_checks(rack, capsys):
         ),
         blocker("mtu.live", "eth1", "Look at it."),
     ]
-    done = Certified("r1", views, ExitCode.BAD, {"n1": found}, {}, GroupResult("", None, (), ()))
-    print_certified(done)
+    group = GroupResult("rack", None, (), ("n1",))
+    print_certified(Certified("r1", views, ExitCode.BAD, {"n1": found}, {}, group))
     assert capsys.readouterr().out.splitlines() == [
         "n1 not certified",
         "  1. fail    rdma.units - It is wrong.",
@@ -79,4 +79,25 @@ def test_what_blocks_a_certificate_is_told_by_checks(rack, capsys):
         "     Do it.",
         "  3. fail    mtu.live eth1 - eth1 is wrong.",
         "     Look at it.",
+        "group rack not certified: n1 has no certificate",
+    ]
+
+
+def test_what_a_certificate_stands_on_is_below_its_host(rack, capsys):
+    smoke = {"required": False, "reason": "No runtime is declared."}
+    waiver = {
+        "check": "mtu.live", "subject": "eth1", "expires_at": "soon", "owner": "ops", "reason": "-",
+    }  # fmt: skip
+    document = {
+        "expires_at": "then", "profile": "quick", "id": "c1", "container_smoke": smoke,
+        "waivers": [waiver],
+    }  # fmt: skip
+    views = {"n1": HostVerdicts("n1", tuple(rack.good()), reachable=True)}
+    signed = {"n1": Signed(document, "", "")}
+    group = GroupResult("", None, (), ())
+    print_certified(Certified("r1", views, ExitCode.GOOD, {}, signed, group))
+    assert capsys.readouterr().out.splitlines() == [
+        "n1 certified until then (quick, c1)",
+        "  containers  No runtime is declared.",
+        "  waived  mtu.live eth1 until soon by ops: -",
     ]
