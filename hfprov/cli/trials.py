@@ -74,7 +74,7 @@ def trial(
     """Measure what a role does, before and after. Undone at the end, unless told to keep it."""
     from hfprov.measure.run import Request
     from hfprov.measure.tool import Settings
-    from hfprov.measure.trial import TrialRequest
+    from hfprov.measure.trial import TrialRequest, require
     from hfprov.measure.trial import trial as run_trial
     from hfprov.report.progress import say
     from hfprov.report.terminal import print_json
@@ -91,6 +91,7 @@ def trial(
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
     given = {"--before": asked.before, "--after": asked.after}
+    require(site.fleet, asked)
     require_valid(role, given, site.fleet.baselines)
     with started("trial", site, db) as (record, log):
         done = run_trial(

@@ -85,7 +85,7 @@ def trial(
     record: Record, fleet: Fleet, tools: Tools, log: RunLog, asked: TrialRequest, say: Say
 ) -> Trial:
     """Carry out a trial. Raises UsageError for a role or variable that a host does not have."""
-    _require(fleet, asked)
+    require(fleet, asked)
     done = Trial(log.id)
     hosts = tuple(fleet.baselines)
 
@@ -120,15 +120,20 @@ def _silent(_: MeasurePlan) -> None:
     """The plan is the same both times, and is not shown again."""
 
 
-def _require(fleet: Fleet, asked: TrialRequest) -> None:
+def require(fleet: Fleet, asked: TrialRequest) -> None:
+    """Raises UsageError for a trial of what some host does not have, or that compares nothing."""
+    for host, baseline in fleet.baselines.items():
+        if asked.role not in baseline.roles:
+            raise UsageError(
+                f"'{host}' has no role '{asked.role}'.",
+                hint=f"It has {', '.join(baseline.roles)}.",
+            )
     if not asked.before:
         raise UsageError(
             "The trial does not say what it is compared with.",
             hint=f"Give '--before VARIABLE=VALUE' of role '{asked.role}'.",
         )
-    for host, baseline in fleet.baselines.items():
-        if asked.role not in baseline.roles:
-            raise UsageError(f"'{host}' has no role '{asked.role}'.")
+    for baseline in fleet.baselines.values():
         for name in {**asked.before, **asked.after}:
             if name not in baseline or not name.startswith(f"{asked.role}_"):
                 raise UsageError(f"Role '{asked.role}' has no variable '{name}'.")

@@ -177,11 +177,13 @@ class Content:
         """A host as the newest run that was to work on it left it."""
         newest = next(iter(self._record.history(host, limit=1)), None)
         state = HostState.PLANNED if newest is None else newest.state
+        reason = "" if newest is None else newest.reason
         run = judged.run if judged else newest.run if newest else ""
         later = newest is not None and judged is not None and newest.run != judged.run
         if later and state in {HostState.PLANNED, HostState.NOT_ATTEMPTED}:
             # A later run never came to it: nothing was done to it since it was judged.
-            state = self._run(run).host(host).state
+            then = self._run(run).host(host)
+            state, reason = then.state, then.reason
         found = standing(state, judged)
         note = found.note
         if newest is not None and newest.status is RunStatus.CRASHED and note:
@@ -191,7 +193,7 @@ class Content:
             outcome=found.outcome,
             note=note,
             state=state,
-            reason="" if newest is None else newest.reason,
+            reason=reason,
             judged=judged,
             baseline_digest=self._run(run).host(host).baseline_digest if run else "",
             run=run,

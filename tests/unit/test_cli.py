@@ -122,6 +122,12 @@ def test_what_a_test_is_at_is_told_beside_a_document(rack, db, monkeypatch, word
     assert done.stderr.splitlines()[-1] == "It has begun."
 
 
+def test_a_trial_of_what_no_host_has_is_no_run(rack, db):
+    words = ("trial", "nope", "--before", "x=1", "-i", rack, "--db", db)
+    assert refused(hfprov(*words), 2, "'n1' has no role 'nope'")
+    assert not db.exists()
+
+
 @pytest.mark.parametrize("command", ON_NODES)
 def test_hosts_that_the_inventory_does_not_have_are_refused(rack, db, command):
     assert refused(hfprov(command, "-i", rack, "--db", db, "-l", "node99"), 2, "'node99'")

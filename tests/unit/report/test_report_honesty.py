@@ -107,6 +107,14 @@ class TestRuns:
         for writer in (write_html, write_markdown, write_junit, write_csv):
             assert "Install" in written(writer, content())
 
+    def test_a_later_run_that_never_came_to_a_host_says_nothing_of_it(self, rack, record, content):
+        rack.run("n1", rack.good())
+        with record.start_run("trial", ["hfprov"], rack.baselines(["n1"])) as log:
+            log.interrupt("Stopped by a person.", 130)
+        (entry,) = content("fleet").hosts()
+        assert (entry.state, entry.reason) == (HostState.OBSERVED, "")
+        assert (entry.outcome, entry.note) == (Outcome.PASS, "")
+
     def test_a_host_that_no_run_came_to_has_a_line_of_its_own(self, rack, record, content):
         with record.start_run("drift", ["hfprov"], rack.baselines(["n1"])) as log:
             log.interrupt("Stopped by a person.", 130)
