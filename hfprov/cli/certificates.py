@@ -255,11 +255,16 @@ def revoke(
     reason: Annotated[str, typer.Option("--reason", help="Why; recorded and shown.")],
     db: DbOption = None,
 ) -> None:
-    """Revoke a certificate. The gate refuses its node from now on."""
+    """Revoke a certificate. The gate refuses its node, unless it holds another one."""
+    from datetime import UTC, datetime
+
     from hfprov.certificate.revocation import revoke as end
 
     with open_record(db, create=False) as record:
         found = record.certificate(certificate)
         end(record, {found.id: reason})
         now = record.certificate(found.id)
+        left = record.certificates(now.host, valid_at=datetime.now(UTC))
     typer.echo(f"Certificate '{now.id}' of '{now.host}' is revoked: {now.revoke_reason}")
+    for one in left:
+        typer.echo(f"The host still holds '{one.id}' of the profile '{one.profile}'.")

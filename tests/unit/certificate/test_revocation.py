@@ -9,6 +9,7 @@ import pytest
 
 from hfprov.baseline import Baseline
 from hfprov.certificate.revocation import Revoker, catch_up
+from hfprov.cli.certificates import revoke as revoke_command
 from hfprov.record.identity import Identity
 from hfprov.verdict import Finding, Outcome, Verdict, Waived
 
@@ -133,3 +134,16 @@ def test_what_a_killed_run_recorded_is_caught_up_with(bench, monkeypatch):
     assert len(catch_up(bench.record)) == 1
     assert "'mtu.live'" in bench.record.certificates("n1")[0].revoke_reason
     assert catch_up(bench.record) == []
+
+
+def test_what_a_host_still_holds_is_told_when_one_is_revoked(bench, monkeypatch, capsys):
+    bench.certify(monkeypatch)
+    bench.certify(monkeypatch, profile_name="other")
+    newer, older = bench.record.certificates("n1")
+    revoke_command(newer.id, "Under test.", str(bench.record.where))
+    assert capsys.readouterr().out.splitlines() == [
+        f"Certificate '{newer.id}' of 'n1' is revoked: Under test.",
+        f"The host still holds '{older.id}' of the profile 'quick'.",
+    ]
+    revoke_command(older.id, "Under test.", str(bench.record.where))
+    assert "still holds" not in capsys.readouterr().out
