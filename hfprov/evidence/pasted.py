@@ -11,9 +11,9 @@ import re
 _USER_AT_HOST = r"[\w.-]{1,64}@[\w.-]{1,255}(?:[: ][^$#%>\n]{0,200})?"
 _PROMPT = rf"(?:\(\w[^()\n]{{0,60}}\) ?)?(?:\[{_USER_AT_HOST}\]|{_USER_AT_HOST})? ?"
 _COMMAND = re.compile(
-    rf"[ \t]*(?:{_PROMPT}\$|(?:\[{_USER_AT_HOST}\]|{_USER_AT_HOST}) ?[#%>]) +\S.*"
+    rf"[ \t]*(?:{_PROMPT}\$>?|(?:\[{_USER_AT_HOST}\]|{_USER_AT_HOST}) ?[#%>]) +\S.*"
 )
-_BARE = re.compile(rf"[ \t]*(?:{_PROMPT}\$|(?:\[{_USER_AT_HOST}\]|{_USER_AT_HOST}) ?[#%>])[ \t]*")
+_BARE = re.compile(rf"[ \t]*(?:{_PROMPT}\$>?|(?:\[{_USER_AT_HOST}\]|{_USER_AT_HOST}) ?[#%>])[ \t]*")
 _ROOT = r"[ \t]*# ?(?:sudo )?(?:/\S*/)?{tool}(?:[ \t]+(?!v?[0-9]|version\b)[^\n]*)?"
 _MOST_LINES, _LONGEST = 10, 1000
 

@@ -52,7 +52,7 @@ _HIROCE_ROW = re.compile(
     r"\s+(?P<gid>[0-9a-f]{4}(?::[0-9a-f]{4}){7})\s+(?:RoCE )?v(?P<version>[12])"
     r"(?:\s+(?P<ipv4>[0-9]{1,3}(?:\.[0-9]{1,3}){3}))?\s+(?:up|down)"
 )
-_HEAD = re.compile(r"DEV\s+PORT\s+INDEX\s+GID\s+IPv4\s+VER\s+DEV")
+_HEAD = re.compile(r"DEV\s+PORT\s+INDEX\s+GID\s+IPv4\s+VER\s*DEV")
 _HIROCE_HEAD = re.compile(r"ib_dev\s+net_dev\s+port\s+idx\s+gid\s.*")
 _RULE = re.compile(r"[-\s]+")
 _COUNT = re.compile(r"n_gids_found=(?P<count>[0-9]{1,6})")

@@ -78,12 +78,16 @@ class Sxid:
 
 # The code follows the address; logs retold by people have it before. Old drivers omit "PCI:".
 _XID = re.compile(
-    r"\bXid(?: (\d{1,9}))? \((?:PCI:)?([0-9A-Fa-f:.]{7,20}|[^)\s]{0,60})\): ?(?:(\d{1,9})\b,? ?)?"
+    r"\bXid(?: (\d{1,9}))? \((?:PCI:)?([0-9A-Fa-f:.]{7,20}|[^)\s]{0,60})"
+    r"(?: GPU-C?I:[0-9A-Za-z]{1,6}){0,2}\): ?(?:(\d{1,9})\b,? ?)?"
 )
 _SXID = re.compile(
     r"(?:(nvidia-nvswitch\d+): )?\bSXid \((?:PCI:)?([0-9A-Fa-f:.]{7,20})\): ?(\d{1,9})\b,? ?"
 )
-_PID = re.compile(r"pid='?([^,']{0,40})'?, ?(?:name='?([^,']{0,200})'?, ?)?")
+_PID = re.compile(
+    r"pid='?([^,']{0,40})'?(?:, ?|$)(?:name='?([^,']{0,200})'?(?:, ?|$))?"
+    r"|name='?([^,']{0,200})'?(?:, ?|$)"
+)
 _LINK = re.compile(r"\bLink (\d{1,4})\b")
 _RECOVERY = re.compile(r"recovery action changed from .{0,80}? to 0x[0-9a-fA-F]+ \(([^)]{0,80})\)")
 _NO_ACTION = "none"
@@ -103,8 +107,8 @@ def find_xids(message: str) -> Iterator[Xid]:
         yield Xid(
             code=code,
             pci_address=find_pci_address(match.group(2)),
-            pid=_pid(pid.group(1)) if pid else None,
-            process=_known(pid.group(2)) if pid else "",
+            pid=_pid(pid.group(1)) if pid and pid.group(1) else None,
+            process=_known(pid.group(2) or pid.group(3)) if pid else "",
             message=rest[:2000],
             severity=_xid_severity(code, rest),
             recovery_action=_recovery(code, rest),

@@ -1,7 +1,7 @@
 """The front of a kernel log line: time, level, host - whichever program printed it.
 
-Forms: ``dmesg`` (plain, ``-T``, ``--time-format iso``, ``--decode``, ``-r``), ``journalctl -k`` in
-``short``, ``short-iso``, ``short-iso-precise``, ``short-full``, ``short-monotonic``, ``short-unix``
+Forms: ``dmesg`` (plain, ``-T``, ``-d``, ``-e``, ``--time-format iso``, ``--decode``, ``-r``),
+``journalctl -k`` in ``short``, ``short-iso``, ``short-iso-precise``, ``short-full``, ``short-monotonic``, ``short-unix``
 and ``json``, ``/dev/kmsg``, syslog files, and lines without any front.
 """
 
@@ -16,9 +16,13 @@ _LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
 _FACILITY = re.compile(r"([a-z0-9]{2,8})\s*:(emerg|alert|crit|err|warn|notice|info|debug)\s*:\s?")
 _KMSG = re.compile(r"(\d{1,6}),(\d{1,20}),(\d{1,20}),[^;]{0,200};")
 _RAW = re.compile(r"<(\d{1,4})>")
-_BOOT = re.compile(r"\[\s{0,12}(\d{1,12}\.\d{1,9})\](?:\[\s{0,12}[TC]\d+\])? ?")
+_DELTA = r"(?: <\s{0,12}\d{1,12}\.\d{1,9}>)?"
+_BOOT = re.compile(r"\[\s{0,12}(\d{1,12}\.\d{1,9})" + _DELTA + r"\](?:\[\s{0,12}[TC]\d+\])? ?")
+_SINCE_LAST = re.compile(r"\[(?:\s{0,12}\+|<\s{0,12})\d{1,12}\.\d{1,9}>?\] ?")
+_MINUTE = re.compile(r"\[[A-Z][a-z]{2} ?\d{1,2} \d\d:\d\d\] ?")
 _CTIME = re.compile(
-    r"\[?(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) +([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})\] ?"
+    r"\[?(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) +([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})"
+    rf"{_DELTA}\] ?"
 )
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?\s+")
 _FULL = re.compile(
@@ -114,6 +118,11 @@ def _boot(match: re.Match[str]) -> tuple[datetime | None, float | None]:
     return None, float(match.group(1))
 
 
+def _untimed(_: re.Match[str]) -> tuple[datetime | None, float | None]:
+    """The time since the line before (``-d``), or a minute without a year (``-e``): no moment."""
+    return None, None
+
+
 def _ctime(match: re.Match[str]) -> tuple[datetime | None, float | None]:
     month, day, clock, year = match.groups()
     if month not in _MONTHS:
@@ -144,6 +153,8 @@ def _unix(match: re.Match[str]) -> tuple[datetime | None, float | None]:
 
 _FORMS = (
     (_BOOT, _boot),
+    (_SINCE_LAST, _untimed),
+    (_MINUTE, _untimed),
     (_CTIME, _ctime),
     (_ISO, _iso),
     (_FULL, _full),

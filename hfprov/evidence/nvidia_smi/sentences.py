@@ -22,7 +22,10 @@ _GLOBAL: tuple[tuple[str, str], ...] = (
     ("nvml_missing", r"nvidia-smi couldn'?t find libnvidia-ml"),
     ("nvml_unknown_error", r"failed to initialize nvml"),
     ("other", r"nvidia-smi has failed because"),
-    ("not_supported", r"no (?:supported )?(?:gpus|devices) (?:that support|supporting)"),
+    (
+        "not_supported",
+        r"no (?:supported )?(?:gpus|devices) (?:that support|supporting|in vgpu mode)",
+    ),
     ("invalid_query", r"field \"[^\"\n]*\" is not a valid field"),
     ("invalid_query", r"invalid combination of input arguments"),
     ("invalid_query", r"option \S+ is not recognized"),

@@ -106,8 +106,8 @@ def _matrix_row(line: str) -> TopologyRow | None:
 
 
 def _affinity(line: str, words: Sequence[str]) -> tuple[str | None, str | None]:
-    if not words:
-        return None, None
+    if not words or not (_CPUS.fullmatch(words[0]) or is_missing(words[0])):
+        return None, None  # such as "NODENODE": a paste lost gaps, and what follows is anything
     tabs = [cell.strip() for cell in line.split("\t")]
     if len(tabs) > 2 and words[0] in tabs:
         words = [cell for cell in tabs[tabs.index(words[0]) :] if cell]

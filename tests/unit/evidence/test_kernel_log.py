@@ -272,3 +272,34 @@ def test_pretty_journal_entries():
     assert event.time is not None
     cut = parse(pretty("hello") + pretty("NVRM: Xid (PCI:0000:19:00): 79, gone")[:-40])
     assert cut.lines > 1
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        "[  +6.010643] ",
+        "[Feb27 16:08] ",
+        "[    5.123456 <    0.000012>] ",
+        "[<    0.000012>] ",
+        "[    5.123456][  T123] ",
+    ],
+)
+def test_fronts_of_dmesg_that_tell_a_difference(front):
+    log = parse(f"{front}NVRM: Xid (PCI:0000:19:00): 79, pid=7, name=x, gone\n")
+    (event,) = log.events
+    assert event.message.startswith("NVRM: Xid")
+    assert event.time_text
+
+
+def test_an_xid_of_a_mig_instance_is_read():
+    message = "NVRM: Xid (PCI:0000:19:00 GPU-I:05): 94, pid=7, Contained: CE User Channel (0x9)."
+    (event,) = parse(message + "\nNVRM: other\n").of("xid")
+    assert event.xid is not None
+    assert (event.xid.code, event.xid.pid, event.device) == (94, 7, "0000:19:00.0")
+
+
+@pytest.mark.parametrize("said", ["name=python3, errorString X", "pid=12, name=python3"])
+def test_the_process_of_an_xid(said):
+    (event,) = parse(f"NVRM: Xid (PCI:0000:19:00): 109, {said}\nNVRM: other\n").of("xid")
+    assert event.xid is not None
+    assert event.xid.process == "python3"

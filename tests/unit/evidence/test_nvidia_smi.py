@@ -541,3 +541,18 @@ def test_table_with_memory_that_is_not_available():
     gpu = parse(TABLE_HEAD + without + TABLE_END).gpus[0]
     assert (gpu.memory.used_mib, gpu.memory.total_mib) == (None, None)
     assert not gpu.errors
+
+
+def test_topology_with_cells_that_lost_their_gap_has_no_affinity():
+    topology = parse(
+        "        GPU0    GPU1    NIC0    NIC1    CPU Affinity    NUMA Affinity\n"
+        "GPU0     X      NV18    PIX     NODENODE    0-55    1\n"
+        "GPU1    NV18     X      NODE    PIX         0-55    1\n"
+        "NIC0    PIX     NODE     X      PIX\n"
+        "NIC1    NODE    PIX     PIX      X\n"
+    )
+    glued, whole = topology.rows[:2]
+    assert (glued.cpu_affinity, glued.numa_affinity) == (None, None)
+    assert (whole.cpu_affinity, whole.numa_affinity) == ("0-55", "1")
+    assert topology.relation("GPU0", "NIC1") is None
+    assert "'GPU0'" in topology.incomplete
