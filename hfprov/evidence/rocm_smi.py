@@ -30,20 +30,10 @@ from hfprov.evidence.rocm_smi_card import (
     card_from_concise,
     card_from_keys,
 )
+from hfprov.evidence.rocm_smi_topology import Link, matrix_links
 from hfprov.evidence.text import clean, excerpt
 
 TOOL = "rocm-smi"
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """Topology between two cards by DRM index."""
-
-    first: int
-    second: int
-    type: str | None = None
-    hops: int | None = None
-    weight: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +181,8 @@ def _from_lines(text: str) -> RocmSmi | None:
             versions[match[1].rpartition("/")[2].removeprefix("version-")] = match[2]
         elif line.startswith("Driver version:"):
             system["driver version"] = line.partition(":")[2].strip()
-    if not values and not ras:
+    links = matrix_links(text)
+    if not values and not ras and not links:
         return RocmSmi(package_versions=versions) if versions else None
     cards = [
         _with_trouble(
@@ -201,9 +192,8 @@ def _from_lines(text: str) -> RocmSmi | None:
     ]
     framed = "ROCm System Management Interface" in text or "=====" in text
     facts = _with_system(cards, system)
-    return RocmSmi(
-        facts.cards, facts.driver_version, complete=not framed or _END in text
-    )  # fmt: skip
+    whole = not framed or _END in text
+    return RocmSmi(facts.cards, facts.driver_version, links=links, complete=whole)
 
 
 def _trouble(said: str) -> FieldError | None:

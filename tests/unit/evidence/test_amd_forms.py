@@ -385,3 +385,26 @@ def test_csv_with_a_list_that_is_not_quoted():
     first, second = facts.gpus
     assert (first.usage.gfx_percent, first.usage.memory_percent) == (98.0, 7.0)
     assert (second.usage.gfx_percent, second.vram.total_mib, second.vram.used_mib) == (97, 1000, 20)
+
+
+TOPO = (
+    "=== Weight between two GPUs ===\n"
+    "       GPU0         GPU1         \nGPU0   0            15\nGPU1   15           0\n"
+    "=== Link Type between two GPUs ===\n"
+    "ERROR: GPU[1]   : Cannot read Link Type\n"
+    "       GPU0         GPU1\nGPU0   0            XXXX\nGPU1   XXXX         0\n"
+    "=== Numa Nodes ===\nGPU[0]          : (Topology) Numa Node: 0\n"
+)
+
+
+def test_rocm_smi_matrices_of_the_topology():
+    facts = rocm_smi.parse(f"{TOPO}{ROCM_END}\n")
+    assert facts.links == (rocm_smi.Link(0, 1, weight=15),)
+    assert facts.cards[0].numa_node == 0
+
+
+def test_rocm_smi_matrix_that_is_cut_is_refused():
+    with pytest.raises(NotUnderstoodError, match="2 rows of the matrix"):
+        rocm_smi.parse(TOPO[: TOPO.index("GPU1   XXXX")])
+    with pytest.raises(NotUnderstoodError, match="a row of 2 cells"):
+        rocm_smi.parse(TOPO.replace("GPU1   XXXX         0", "GPU1   XXXX"))
