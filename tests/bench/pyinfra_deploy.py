@@ -13,12 +13,13 @@ pyinfra has for it. None would change a node that was just provisioned. They are
 
 Values and contents are the roles' own (pyinfra_state.py); to read them takes 0.07 s, once a run.
 
-Everything here is judged by ``hfprov drift``, too, and nothing twice. Of the 201 verdicts that it
-reaches on such a node these operations cover 88. The other 113 are not asked of pyinfra, which has
-nothing usual for them, so that the comparison still favours pyinfra: whether 16 tools start; limits
-in effect, of sessions, services and systemd (27); what all files of sshd and apt come to (13);
-other files that win over the roles', and mounts (20); whether daemons have read what was written,
-and how they do (17); leftovers of other distributions and options (8); what no role declares (12).
+Everything here is judged by ``hfprov drift``, too, and nothing twice. Of the 210 verdicts that it
+reached on such a node when this was written (2026-11-30) these operations cover 88. The other 122
+are not asked of pyinfra, which has nothing usual for them, so that the comparison still favours
+pyinfra: whether 16 tools start; limits in effect, of sessions, services and systemd (28); what all
+files of sshd and apt come to (14); other files that win over the roles', and mounts (23); whether
+daemons have read what was written, and how they do (17); leftovers of other distributions and
+options (8); what no role declares (16).
 Settings of the kernel that a container shares with its host are declared, too, but not judged there
 by hfprov, and so not asked of pyinfra.
 """
