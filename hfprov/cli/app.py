@@ -46,9 +46,7 @@ def main() -> None:
         _complain(f"{place} cannot be read or written: {error.strerror or error}.")
         code = ExitCode.USAGE
     if code == ExitCode.INTERRUPTED:
-        _complain(
-            "Interrupted. What was known until then is recorded.", "See it with 'hfprov show'."
-        )
+        _say_what_is_left()
     _leave(int(code) if isinstance(code, int) else 0)
 
 
@@ -84,6 +82,16 @@ def _catch_signals() -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # else it is ignored: under nohup
         signal.signal(signal.SIGHUP, _interrupt)
+
+
+def _say_what_is_left() -> None:
+    from hfprov.record import begun
+
+    if run := begun.latest():
+        said = "Interrupted. What was known until then is recorded."
+        _complain(said, f"See it with 'hfprov show {run}'.")
+    else:
+        _complain("Interrupted before anything was recorded.")
 
 
 def _complain(message: str, hint: str = "") -> None:
