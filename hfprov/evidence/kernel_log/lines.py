@@ -1,8 +1,9 @@
 """The front of a kernel log line: time, level, host - whichever program printed it.
 
 Forms: ``dmesg`` (plain, ``-T``, ``-d``, ``-e``, ``--time-format iso``, ``--decode``, ``-r``),
-``journalctl -k`` in ``short``, ``short-iso``, ``short-iso-precise``, ``short-full``, ``short-monotonic``, ``short-unix``
-and ``json``, ``/dev/kmsg``, syslog files, and lines without any front.
+``journalctl -k`` in ``short``, ``short-iso``, ``short-iso-precise``, ``short-full``,
+``short-monotonic``, ``short-unix`` and ``json`` (pretty too), ``/dev/kmsg``, syslog files, and
+lines without any front.
 """
 
 from __future__ import annotations
