@@ -105,7 +105,7 @@ def test_progress_is_told_beside_a_document(rack, db, command):
 @pytest.mark.parametrize(
     ("words", "does"),
     [
-        (("trial", "limits"), "measure.trial.trial"),
+        (("trial", "limits", "--before", "limits_nofile=1024"), "measure.trial.trial"),
         (("measure", "network"), "measure.run.measure"),
         (("path-mtu",), "path_mtu.run.path_mtu"),
         (("container-smoke",), "container_smoke.run.container_smoke"),
