@@ -59,7 +59,8 @@ def test_a_role_runs_only_when_all_its_repairs_are_allowed(allowed, roles):
 
 
 @pytest.mark.parametrize(
-    ("workloads", "said"), [(("1: containerd-shim",), "1 container or job is at work;"), (None, "not known")]
+    ("workloads", "said"),
+    [(("1: containerd-shim",), "1 container or job is at work;"), (None, "not known")],
 )
 def test_what_would_disturb_work_is_withheld_with_the_reason(workloads, said):
     repair = repair_for(failing("a.drain", "t.safe"), ROLES, workloads=workloads)

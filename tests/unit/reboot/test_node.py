@@ -62,7 +62,7 @@ def test_work_may_end_while_it_is_waited_for(node, script):
 
 def test_a_node_that_stays_at_work_is_not_rebooted(node, script):
     script.workloads[:] = [("1: conmon -n job", "2: conmon")]
-    with pytest.raises(RebootError, match="After .* 2 containers or jobs are at work on"):
+    with pytest.raises(RebootError, match=r"After .* 2 containers or jobs are at work on"):
         node.wait_until_idle()
 
 
