@@ -8,30 +8,49 @@ from __future__ import annotations
 
 import re
 
-_USER_AT_HOST = r"[\w.-]{1,64}@[\w.-]{1,255}(?:[: ][^$#%>\n]{0,200})?"
+_USER_AT_HOST = r"[\w.-]{1,64}@[\w.%-]{1,255}(?:[: ][^$#%>\n]{0,200})?"
 _PROMPT = rf"(?:\(\w[^()\n]{{0,60}}\) ?)?(?:\[{_USER_AT_HOST}\]|{_USER_AT_HOST})? ?"
-_COMMAND = re.compile(
-    rf"[ \t]*(?:{_PROMPT}\$>?|(?:\[{_USER_AT_HOST}\]|{_USER_AT_HOST}) ?[#%>]) +\S.*"
+_ENDED = rf"(?:{_PROMPT}\$>?|(?:\[{_USER_AT_HOST}\]|{_USER_AT_HOST}) ?[#%>])"
+_COMMAND = re.compile(rf"[ \t]*{_ENDED} +\S.*")
+_BARE = re.compile(rf"[ \t]*{_ENDED}[ \t]*")
+_OWN = (
+    r"[ \t]*(?:(?:[\w.-]{{1,64}})?[#>] ?)?(?:sudo )?(?:/\S*/)?(?:{names})"
+    r"(?:[ \t]+(?!version\b)(?:-|[a-z][a-z0-9-]*(?=[ \t]+-|[ \t]*$))[^\n]*)?[ \t]*"
 )
-_BARE = re.compile(rf"[ \t]*(?:{_PROMPT}\$>?|(?:\[{_USER_AT_HOST}\]|{_USER_AT_HOST}) ?[#%>])[ \t]*")
-_ROOT = r"[ \t]*# ?(?:sudo )?(?:/\S*/)?{tool}(?:[ \t]+(?!v?[0-9]|version\b)[^\n]*)?"
+"""The tool's own command, with any prompt or none: options behind it, no sentence or version."""
+_NAMES = {
+    "flint": "flint|mstflint",
+    "ibstat": "ibstat|ibstatus",
+    "ip-link": "ip",
+    "ipmi": "ipmitool",
+    "kernel-log": "dmesg|journalctl",
+    "lldp": "lldpctl|lldpcli",
+    "mlxconfig": "mlxconfig|mstconfig",
+    "mlxfwmanager": "mlxfwmanager|mlxup",
+    "network-config": "nmcli",
+    "nvme-cli": "nvme",
+    "packages": "dpkg|dpkg-query|rpm",
+    "perftest": r"ib_\w{1,20}",
+    "slurm": "sinfo|squeue|scontrol",
+}
+"""Programs of a tool that is not called like its program."""
 _MOST_LINES, _LONGEST = 10, 1000
 
 
 def without_prompts(text: str, tool: str) -> str:
     """``text`` with lines in front that are a prompt with a command emptied, and no last prompt.
 
-    Lines keep their numbers. ``# command`` is taken for one of root only with the tool's own name,
-    and without a version behind it: many outputs and files begin with a comment.
+    Lines keep their numbers. ``# command`` and a command without a prompt are taken for such only
+    with the tool's own name: many outputs and files begin with a comment or a sentence.
     """
-    root = re.compile(_ROOT.format(tool=re.escape(tool)))
+    own = re.compile(_OWN.format(names=_NAMES.get(tool, re.escape(tool))))
     lines = text.removeprefix("\ufeff").split("\n")
     commands = 0
     for at, line in enumerate(lines[:_MOST_LINES]):
         plain = line.rstrip("\r")
         if not plain.strip():
             continue
-        if len(plain) > _LONGEST or not (_COMMAND.fullmatch(plain) or root.fullmatch(plain)):
+        if len(plain) > _LONGEST or not (_COMMAND.fullmatch(plain) or own.fullmatch(plain)):
             break
         lines[at] = ""
         commands += 1

@@ -16,6 +16,10 @@ PROMPTS = (
     "root@gpu-7:/home/x# /usr/bin/ibdev2netdev",
     "(venv) me@gpu-7:~/a b$ ibdev2netdev",
     "# ibdev2netdev",
+    "ibdev2netdev -v",
+    "storage_client> ibdev2netdev",
+    "[root@node%cluster ~]# ibdev2netdev",
+    "$> ibdev2netdev",
     "$ cd /opt\r\n$ ibdev2netdev\r",
 )
 
@@ -38,6 +42,10 @@ def test_a_prompt_behind_is_passed_over(prompt: str) -> None:
         ("nccl-tests", "# nccl-tests version 2.17.6 nccl-headers=22806"),
         ("sysctl", "# System settings"),
         ("slurm", "hostname"),
+        ("nvbandwidth", "nvbandwidth Version: v0.4"),
+        ("nvidia-smi", "nvidia-smi has failed because of reasons"),
+        ("nvidia-smi", "nvidia-smi: command not found"),
+        ("lspci", "lspci: Cannot open /sys/bus/pci/devices"),
         ("lspci", "19:00.0 3D controller: a @b$ c"),
         ("kernel-log", "[    1.000000] $ is no prompt"),
         ("network-config", "network: # comment"),
