@@ -87,6 +87,15 @@ def test_what_was_not_judged_is_unknown(statuses, devices, subject):
     assert subject in by_outcome(judge_dcgmi(diag(*statuses), devices), Outcome.UNKNOWN)
 
 
+def test_a_test_that_passed_and_complains_is_no_clean_pass():
+    document = json.loads(diag("Pass", "Pass"))
+    first = document["DCGM Diagnostic"]["test_categories"][0]["tests"][0]["results"][0]
+    first["warnings"] = [{"error_id": 11, "warning": "Too little memory could be had to test."}]
+    findings = judge_dcgmi(json.dumps(document), 2)
+    assert by_outcome(findings, Outcome.WARN) == ["memory GPU 0"]
+    assert by_outcome(findings, Outcome.PASS) == ["memory GPU 1"]
+
+
 def test_software_alone_does_not_vouch_for_the_hardware():
     document = json.loads(diag("Pass", category="Deployment"))
     skipped = json.loads(diag("Skip"))["DCGM Diagnostic"]["test_categories"]
