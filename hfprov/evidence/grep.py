@@ -18,10 +18,12 @@ from hfprov.evidence.text import clean, excerpt
 from hfprov.probe_commands import STDERR_LIMIT
 from hfprov.reading import KIB, Observation, Read, command, complete_text
 
-# Patterns of places must be expanded on the node; hence a shell. Grep ends with 1 when it finds
-# nothing, and with 2 when it could not read a file, which it names. A file with NUL bytes, as a
-# crash leaves them, is still read by others.
+# Patterns of places must be expanded on the node; hence a shell. The answer begins with what was
+# asked: evidence that was recorded before somebody looked for more does not say that there is none.
+# Grep ends with 1 when it finds nothing, and with 2 when it could not read a file, which it names.
+# A file with NUL bytes, as a crash leaves them, is still read by others.
 _SCRIPT = """\
+printf '%s\\0' "$@" ''
 IFS=
 pattern=$1
 shift
@@ -68,9 +70,15 @@ class Grep(Read):
 
 
 def _grep(patterns: frozenset[str], places: frozenset[str]) -> Grep:
-    arguments = "|".join(sorted(patterns)), *sorted(places)
+    # Grep takes lines for patterns, any of which may match.
+    arguments = "\n".join(sorted(patterns)), *sorted(places)
     read = command("sh", "-c", _SCRIPT, "sh", *arguments, timeout=20, limit=512 * KIB)
     return Grep("lines of files", read.request, patterns, places)
+
+
+def heading(read: Grep) -> str:
+    """What the answer to a read begins with; the script prints it."""
+    return "\0".join(("\n".join(sorted(read.patterns)), *sorted(read.places), "", ""))
 
 
 def grep(pattern: str, *places: str) -> Grep:
@@ -85,12 +93,16 @@ def grep(pattern: str, *places: str) -> Grep:
 def lines(seen: Observation, read: Grep) -> Iterator[Line]:
     """The lines in the places of ``read``, each once.
 
-    Raises NoEvidenceError when a file there could not be read, and NotUnderstoodError. A file that
-    cannot be read in another's places (a home that is denied to root, say) takes nothing away.
+    Raises NoEvidenceError when a file there could not be read, or nobody looked there for its
+    pattern; and NotUnderstoodError. A file that cannot be read in another's places (a home that is
+    denied to root, say) takes nothing away.
     """
     is_ours = _Within(read.places)
     answer = seen.one(read)
-    text = complete_text(read, answer, codes=_CODES)
+    asked, end, text = complete_text(read, answer, codes=_CODES).partition("\0\0")
+    patterns, *places = asked.split("\0")
+    if not (end and read.places.issubset(places) and read.patterns.issubset(patterns.split("\n"))):
+        raise NoEvidenceError("When this was observed, nobody looked for these lines.")
     if answer.code == _COULD_NOT_READ:
         _require_all_read(answer.stderr, is_ours)
     told: set[tuple[str, int]] = set()

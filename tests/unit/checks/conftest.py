@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from hfprov.baseline import Baseline, Value
-from hfprov.evidence.grep import grep
+from hfprov.evidence.grep import Grep, grep, heading
 from hfprov.evidence.network_profiles import NETPLAN_FILES, NETPLAN_OURS, PROFILES
 from hfprov.evidence.networkd import SHUT_FOLDERS
 from hfprov.evidence.unit_overrides import DROP_INS
-from hfprov.judge import find_check, judge
+from hfprov.judge import find_check, judge, reads_for
 from hfprov.reading import Observation
 from hfprov.verdict import Finding, Outcome
 
@@ -58,6 +58,13 @@ ActiveState=inactive
 UnitFileState=
 
 """
+
+
+def observation(results: dict[str, Any], baseline: Baseline) -> Observation:
+    """What was recorded, with the answer of grep as of a node that was asked for all lines."""
+    (asked,) = (read for read in reads_for(baseline) if isinstance(read, Grep))
+    told = [one | {"text": heading(asked) + one.get("text", "")} for one in results[asked.id]]
+    return Observation.from_json({"results": results | {asked.id: told}})
 
 
 class Node:
@@ -122,7 +129,7 @@ class Node:
     def findings(self, check_id: str) -> list[Finding]:
         """What one check finds, through the judge as in real life."""
         baseline = self.baseline()
-        seen = Observation.from_json({"results": self.results})
+        seen = observation(self.results, baseline)
         found = [one.finding for one in judge(seen, baseline) if one.check == check_id]
         assert found
         return found

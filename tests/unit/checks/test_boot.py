@@ -10,6 +10,7 @@ from hfprov.checks.registry import Facts
 from hfprov.evidence import boot
 from hfprov.evidence.boot import settings
 from hfprov.evidence.cpu_power import AMD_ACCELERATOR
+from hfprov.evidence.grep import heading
 from hfprov.evidence.sysctl_files import FILES
 from hfprov.judge import find_check, findings_of
 from hfprov.reading import Observation
@@ -52,7 +53,7 @@ def judged(check_id, **results):
 
 def scripts(text, **answer):
     amd = {read.id: [] for read in AMD_ACCELERATOR.reads(BASELINE)}
-    told = {"name": "", "status": "ok", "code": 0, "text": text} | answer
+    told = {"name": "", "status": "ok", "code": 0, "text": heading(GREP) + text} | answer
     return judged("boot.scripts", **{GREP.id: [told]}, **amd)
 
 

@@ -20,9 +20,11 @@ from hfprov.catalogue.comm_variables import Category, Variable, comm_variables
 from hfprov.checks.comm_library import declared
 from hfprov.evidence import comm_settings
 from hfprov.evidence.comm_settings import BEGIN, END, assignments, block_of
+from hfprov.evidence.grep import heading
 from hfprov.judge import judge
 from hfprov.reading import Observation
 from hfprov.verdict import Finding, NotApplicable, Outcome
+from tests.unit.checks.conftest import observation
 
 PASS, WARN, FAIL, UNKNOWN = Outcome.PASS, Outcome.WARN, Outcome.FAIL, Outcome.UNKNOWN
 NA = Outcome.NOT_APPLICABLE
@@ -74,7 +76,7 @@ class Node:
         return Baseline("node", ("comm_library",), values)
 
     def findings(self, check_id: str) -> list[Finding]:
-        seen = Observation.from_json({"results": self.results})
+        seen = observation(self.results, self.baseline())
         found = [v.finding for v in judge(seen, self.baseline()) if v.check == check_id]
         assert found
         return found
@@ -272,7 +274,8 @@ def settings_of(text, baseline):
 
 def test_hostile_path_and_value_are_made_harmless(node):
     line = "/home/\x1b[2Jeve/.nccl.conf\0001:NCCL_ALGO=\x1b]0;x\x07R" + "i" * 500 + "\n"
-    (found,) = settings_of(line, node.baseline())
+    (asked,) = comm_settings.SETTINGS.reads(node.baseline())
+    (found,) = settings_of(heading(asked) + line, node.baseline())
     assert "\x1b" not in found.path + found.value
     assert len(found.value) < 100
 

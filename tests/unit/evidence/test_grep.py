@@ -7,14 +7,15 @@ import subprocess
 import pytest
 
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
-from hfprov.evidence.grep import grep, lines, parse
+from hfprov.evidence.grep import grep, heading, lines, parse
 from hfprov.probe_commands import STDERR_LIMIT
 from hfprov.reading import Observation, once
 
 DENIED = "grep: /home/eve/.bashrc: Permission denied"
 
 
-def answered(read, text="", **answer):
+def answered(read, text="", asked=None, **answer):
+    text = heading(asked or read) + text
     told = {"name": "", "status": "ok", "code": 0, "text": text} | answer
     return list(lines(Observation.from_json({"results": {read.id: [told]}}), read))
 
@@ -22,7 +23,9 @@ def answered(read, text="", **answer):
 def run(read):
     argv = read.request["argv"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
-    return {"text": done.stdout, "code": done.returncode, "stderr": done.stderr}
+    assert done.stdout.startswith(heading(read))
+    text = done.stdout.removeprefix(heading(read))
+    return {"text": text, "code": done.returncode, "stderr": done.stderr, "asked": read}
 
 
 def test_all_who_ask_share_one_grep_and_get_their_own_places(tmp_path):
@@ -48,6 +51,15 @@ def test_nothing_found_and_nowhere_to_look_are_no_lines(tmp_path):
     (tmp_path / "a").write_text("nothing\n")
     assert answered(grep("x_y", f"{tmp_path}/a"), **run(grep("x_y", f"{tmp_path}/a"))) == []
     assert answered(grep("x_y", "/nowhere/*"), **run(grep("x_y", "/nowhere/*"))) == []
+
+
+@pytest.mark.parametrize("now", [grep("x|y", "/etc"), grep("y", "/etc"), grep("x", "/etc", "/b")])
+def test_what_was_observed_before_it_was_asked_is_no_evidence(now):
+    """Nothing found is good; so it must not be said by a node that was not asked."""
+    before = grep("x", "/etc")
+    assert answered(before) == []
+    with pytest.raises(NoEvidenceError, match="nobody looked"):
+        answered(now, asked=before)
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,9 @@ from hfprov.evidence.unit_overrides import DROP_INS
 from hfprov.evidence.update_sources import ARCHIVES, PINS
 from hfprov.evidence.upgrades_by_others import UPGRADES
 from hfprov.judge import find_check, judge
-from hfprov.reading import Observation, Read
+from hfprov.reading import Read
 from hfprov.verdict import Finding, Outcome
+from tests.unit.checks.conftest import observation
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[3]
@@ -130,7 +131,7 @@ class Recorded:
         return Baseline("node", ROLES, {name: Value(v, "") for name, v in self.values.items()})
 
     def findings(self, check_id: str) -> list[Finding]:
-        seen = Observation.from_json({"results": self.results})
+        seen = observation(self.results, self.baseline())
         found = [one.finding for one in judge(seen, self.baseline()) if one.check == check_id]
         assert found
         return found
