@@ -125,11 +125,22 @@ def _throughput(node: Node) -> Throughput:
         bits_per_second=node.need("bits_per_second").as_float(),
         transferred_bytes=node.int("bytes"),
         seconds=node.need("seconds").as_float(),
-        retransmits=node.int("retransmits"),
+        retransmits=_retransmits(node),
         jitter_ms=node.float("jitter_ms"),
         lost_packets=node.int("lost_packets"),
         packets=node.int("packets"),
     )
+
+
+def _retransmits(node: Node) -> int | None:
+    """None as well where a system that cannot count them made iperf3 print an unsigned -1."""
+    counted = node.get("retransmits")
+    if counted is None or not 0 <= counted.as_float() < _UNSIGNED_MINUS_ONE:
+        return None
+    return counted.as_int()
+
+
+_UNSIGNED_MINUS_ONE = 2**64 - 1
 
 
 def _rtts(end: Node) -> list[tuple[float, float]]:

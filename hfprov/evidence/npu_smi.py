@@ -69,7 +69,8 @@ class NpuSmi:
     details: tuple[Details, ...] = ()
     names: tuple[ChipName, ...] = ()
     complete: bool = True
-    """False when the table does not end as this release ends it: chips may be missing."""
+    """False when chips may be missing: the table does not end as this release ends it, or a list
+    names fewer NPUs than its own total."""
 
 
 _FAILURES = failure_table(
@@ -108,13 +109,19 @@ def parse(text: str) -> NpuSmi | ToolFailure:
     if names := read_names(text):
         return NpuSmi(names=names)
     if details := read_details(text):
-        return NpuSmi(details=details)
+        return NpuSmi(details=details, complete=_all_listed(details))
     failure = find_failure(text, _FAILURES)
     if failure is None:
         raise NotUnderstoodError(
             f"The output of '{TOOL}' is in no known form; it begins '{excerpt(text)}'."
         )
     return failure
+
+
+def _all_listed(details: tuple[Details, ...]) -> bool:
+    """Whether ``npu-smi info -l`` names as many NPUs as it says there are; other answers do."""
+    total = next((one.total_count for one in details if one.total_count is not None), None)
+    return total is None or total == sum(one.npu is not None for one in details)
 
 
 @dataclass(slots=True)

@@ -13,11 +13,13 @@ _PROMPT = rf"(?:\(\w[^()\n]{{0,60}}\) ?)?(?:\[{_USER_AT_HOST}\]|{_USER_AT_HOST})
 _ENDED = rf"(?:{_PROMPT}\$>?|(?:\[{_USER_AT_HOST}\]|{_USER_AT_HOST}) ?[#%>])"
 _COMMAND = re.compile(rf"[ \t]*{_ENDED} +\S.*")
 _BARE = re.compile(rf"[ \t]*{_ENDED}[ \t]*")
+_PROGRAM = r"(?:sudo )?(?:/\S*/)?(?:{names})"
 _OWN = (
-    r"[ \t]*(?:(?:[\w.-]{{1,64}})?[#>] ?)?(?:sudo )?(?:/\S*/)?(?:{names})"
-    r"(?:[ \t]+(?!version\b)(?:-|[a-z][a-z0-9-]*(?=[ \t]+-|[ \t]*$))[^\n]*)?[ \t]*"
+    rf"[ \t]*(?:(?:[\w.-]{{{{1,64}}}})?[#>] ?{_PROGRAM}(?:[ \t]+(?!version\b)[-a-z/][^\n]*)?"
+    rf"|{_PROGRAM}(?:[ \t]+(?!version\b)(?:-|[a-z][a-z0-9-]*(?=[ \t]+-|[ \t]*$))[^\n]*)?)[ \t]*"
 )
-"""The tool's own command, with any prompt or none: options behind it, no sentence or version."""
+"""The tool's own command: with a prompt any words behind it, with none options and no sentence;
+never its version."""
 _NAMES = {
     "flint": "flint|mstflint",
     "ibstat": "ibstat|ibstatus",

@@ -103,6 +103,16 @@ def test_ecc_counters():
     assert details.hbm_isolated_pages == 4
 
 
+def test_a_list_with_fewer_npus_than_its_total_is_not_complete():
+    text = (
+        "\tTotal Count                    : 2\n\n"
+        "\tNPU ID                         : 4\n\tChip Count                     : 1\n\n"
+        "\tNPU ID                         : 5\n\tChip Count                     : 1\n"
+    )
+    assert npu_smi.parse(text).complete
+    assert not npu_smi.parse(text[: text.index("\tNPU ID                         : 5")]).complete
+
+
 def test_chip_names():
     facts = npu_smi.parse((SAMPLES / "npu-smi__names.txt").read_text())
     assert [(row.npu, row.chip, row.logic_id, row.name) for row in facts.names] == [

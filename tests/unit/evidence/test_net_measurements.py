@@ -54,6 +54,14 @@ def test_old_udp_does_not_take_what_was_sent_for_what_arrived():
     assert iperf.parse(json.dumps(old)).received is None
 
 
+@pytest.mark.parametrize("printed", [-1, 2**64 - 1, 1.8446744073709552e19])
+def test_retransmits_that_the_system_could_not_count_are_not_known(printed):
+    sums = {"bits_per_second": 1e9, "bytes": 125, "seconds": 1, "retransmits": printed}
+    text = json.dumps({"start": {"version": "iperf 3.19"}, "end": {"sum_sent": sums}})
+    assert iperf.parse(text).sent.retransmits is None
+    assert iperf.parse(text.replace(json.dumps(printed), "3")).sent.retransmits == 3
+
+
 def test_both_directions():
     figures = {"bytes": 1, "seconds": 1}
     sums = ("sum_sent", "sum_received", "sum_sent_bidir_reverse", "sum_received_bidir_reverse")

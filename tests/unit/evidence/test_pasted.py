@@ -16,6 +16,7 @@ PROMPTS = (
     "root@gpu-7:/home/x# /usr/bin/ibdev2netdev",
     "(venv) me@gpu-7:~/a b$ ibdev2netdev",
     "# ibdev2netdev",
+    "# ibdev2netdev all ports ",
     "ibdev2netdev -v",
     "storage_client> ibdev2netdev",
     "[root@node%cluster ~]# ibdev2netdev",
