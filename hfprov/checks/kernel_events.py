@@ -150,6 +150,8 @@ def accelerator_driver(facts: Facts, _: Baseline) -> Iterator[Finding]:
         "nvlink",
         "nvswitch",
         "amdgpu_driver",
+        "habanalabs_driver",
+        "intel_gpu_driver",
     ]
     yield from _judge(facts, categories, "failures of accelerator drivers")
 

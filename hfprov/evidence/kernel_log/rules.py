@@ -2,8 +2,8 @@
 
 The order matters: the first rule that matches a message wins. ``hint`` is a piece of text that
 every matching message contains; it keeps the look at harmless lines cheap. Wordings of kernels 3.10
-to 6.18, of the NVIDIA driver to 610, of amdgpu and mlx5_core. Xid and SXid are read by
-``hfprov.evidence.xid``.
+to 6.18, of the NVIDIA driver to 610, of amdgpu, habanalabs, xe, i915 and mlx5_core. Xid and SXid
+are read by ``hfprov.evidence.xid``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ RULES: tuple[Rule, ...] = (
         r"NVRM: .*(?:probe routine (?:failed|was not called)|"
         r"failed to (?:load|initialize|allocate)|This PCI I/O region .* is invalid)",
     ),
-    _rule("nvidia_driver", WARN, "NVRM", r"NVRM: .*Assertion failed"),
+    _rule("nvidia_driver", WARN, "NVRM", r"NVRM: .*(?:Assertion failed|[Hh]eartbeat timed out)"),
     _rule("nvidia_peermem", WARN, "nvidia-peermem", r"nvidia-peermem .*ERROR"),
     _rule("nvlink", FATAL, "nvidia-nvlink", r"nvidia-nvlink.*\b(?:[Ee]rror|[Ff]ail)"),
     _rule(
@@ -95,9 +95,29 @@ RULES: tuple[Rule, ...] = (
         FATAL,
         "amdgpu",
         r"amdgpu.*(?:ring \S+ timeout|fence wait loop timeout|GPU reset (?:begin|failed)|"
-        r"failed to (?:initialize|suspend|resume)|psp .*failed|SMU.*not (?:respond|done))",
+        r"failed to (?:initialize|suspend|resume)|psp .*failed|SMU.*not (?:respond|done)|"
+        r"MES might be in unrecoverable state)",
     ),
     _rule("amdgpu_driver", WARN, "amdgpu", r"amdgpu.*\b[Ff]ailed to\b"),
+    # Intel: Gaudi, and GPUs of the drivers xe and i915
+    _rule("habanalabs_driver", FATAL, "Device is NOT usable"),
+    _rule("habanalabs_driver", FATAL, "Device heartbeat failed"),
+    _rule(
+        "habanalabs_driver",
+        FATAL,
+        "habanalabs",
+        r"habanalabs.*\b[Ff]ailed to (?:initialize|communicate|load|reset)\b",
+    ),
+    _rule("habanalabs_driver", WARN, "habanalabs", r"habanalabs.*\b[Ff]ailed to\b"),
+    _rule("intel_gpu_driver", FATAL, "as wedged", r"Xe has declared device \S+ as wedged"),
+    _rule("intel_gpu_driver", FATAL, "declaring it wedged"),
+    _rule(
+        "intel_gpu_driver",
+        WARN,
+        "[drm]",
+        r"\b(?:xe|i915) [0-9a-f:.]+: \[drm\] (?:GPU HANG|.*Timedout job|"
+        r"\*ERROR\* .*(?:reset (?:request )?(?:failed|timed out)|[Ff]ailed to\b))",
+    ),
     # PCI Express
     _rule(
         "aer",

@@ -35,6 +35,18 @@ XID = "NVRM: Xid (PCI:0000:19:00): {}, pid=1234, name=python3, something"
             FAIL,
         ),
         (
+            "habanalabs 0000:19:00.0: Failed to initialize hl4. Device is NOT usable !",
+            "accelerator_driver",
+            "0000:19:00.0",
+            FAIL,
+        ),
+        (
+            "xe 0000:19:00.0: [drm] *ERROR* Xe has declared device 0000:19:00.0 as wedged.",
+            "accelerator_driver",
+            "0000:19:00.0",
+            FAIL,
+        ),
+        (
             AER,
             "pcie",
             "0000:00:01.0",
