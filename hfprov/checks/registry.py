@@ -101,6 +101,7 @@ MODULES = (
     "node",
     "boot",
     "boot_volatile",
+    "environment",
     "kernel",
     "kernel_boot",
     "kernel_rivals",

@@ -6,11 +6,11 @@ Sources: NVIDIA/nccl and ROCm/rccl, src/misc/param.cc (the file in the home dire
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hfprov.baseline import Baseline
+from hfprov.evidence.assignments import Assignments, is_read
 from hfprov.evidence.grep import Grep, grep, lines
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Read, Result, Source, file, listing
@@ -91,7 +91,7 @@ _IN_HOMES = (
     ".bash_profile",
     ".profile",
 )
-_PATTERN = "(NCCL|RCCL|UCX)_[A-Z0-9_]+"
+_NAMES = "NCCL|RCCL|UCX"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,41 +115,17 @@ def _lines(baseline: Baseline) -> Grep:
         *(f"{home}/{name}" for home in homes for name in _IN_HOMES),
         *baseline.get("comm_library_modulefile_directories", ()),
     ]
-    return grep(_PATTERN, *places)
+    return grep(f"({_NAMES})_[A-Z0-9_]+", *places)
 
 
-_NOT_READ = re.compile(r"(~|\.(bak|old|orig|rej|sw[a-p]|save|dpkg-[a-z]+|rpm(save|new|orig)))$")
-"""Names of files that nothing reads: editors' and packages' copies."""
-_NAME = r"(?:NCCL|RCCL|UCX)_[A-Z0-9_]+"
-_VALUE = r"""(?:"([^"]*)"|'([^']*)'|([^\s;"'&|)}]*))"""
-_FORMS = (
-    re.compile(rf"(?<![\w$])({_NAME})\+?={_VALUE}"),
-    # Tcl and csh: setenv NAME value; Lua: setenv("NAME", "value"); fish: set -gx NAME value.
-    re.compile(rf"""\b(?:setenv|pushenv|set\s+-\w*x\w*)[\s(]+["']?({_NAME})["']?[\s,]+{_VALUE}"""),
-    # pam_env.conf(5): NAME DEFAULT=value OVERRIDE=value.
-    re.compile(rf"^({_NAME})\s+(?:.*\s)?(?:DEFAULT|OVERRIDE)={_VALUE}"),
-    # Shell: ${{NAME:=value}} sets it, too.
-    re.compile(rf"\$\{{({_NAME}):?={_VALUE}"),
-)
-
-
-def assignments(text: str) -> Iterator[tuple[str, str]]:
-    """Names and values that one line sets, in any of the languages of these files."""
-    line = text.strip()
-    if line.startswith(("#", ";", "--", "//")):
-        return
-    line = re.split(r"\s#", line, maxsplit=1)[0]
-    for form in _FORMS:
-        for found in form.finditer(line):
-            name, *values = found.groups()
-            yield name, next((value for value in values if value), "")
+assignments = Assignments(f"(?:{_NAMES})_[A-Z0-9_]+")
 
 
 def _parse_settings(seen: Observation, baseline: Baseline) -> tuple[Set, ...]:
     return tuple(
         Set(name, excerpt(value), excerpt(line.path, 200), line.number)
         for line in lines(seen, _lines(baseline))
-        if not _NOT_READ.search(line.path)
+        if is_read(line.path)
         for name, value in assignments(line.text)
     )
 
