@@ -1,4 +1,4 @@
-"""The log of NVIDIA's fabric manager (``/var/log/fabricmanager.log``).
+"""The log of NVIDIA's fabric manager: ``/var/log/fabricmanager.log``, or its lines of the journal.
 
 It appends: one file holds several starts. What counts for the present is what follows the last
 start; :attr:`FabricManagerLog.runs` keeps them apart.
@@ -17,6 +17,17 @@ from hfprov.evidence.text import clean, excerpt
 _ENTRY = re.compile(
     r"\[([A-Z][a-z]{2}) +(\d{1,2}) (\d{4}) (\d\d:\d\d:\d\d)\] \[([A-Z]+)\] \[tid (\d+)\] (.*)"
 )
+_JOURNAL = re.compile(
+    r"(?:([A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) \S+ )?"
+    r"(nv-fabricmanager|nvidia-fabricmanager-start\.sh|systemd)\[\d+\]: (.*)"
+)
+_JOURNAL_ERROR = re.compile(
+    r"(?:doesn't|don't|does not) match|\b(?:failed|failure|error|unable|unknown option)\b",
+    re.IGNORECASE,
+)
+"""Errors of the journal's lines, which have no level."""
+_JOURNAL_START = re.compile(r"Starting .*fabric ?manager", re.IGNORECASE)
+_MISMATCH = re.compile(r"driver interface version (\S+) (?:don't|doesn't|does not) match")
 _START = re.compile(r"Fabric Manager Log initializing at: (\S+ \S+)")
 _VERSION = re.compile(r"Fabric Manager version (\S+) is running")
 _OPTION = re.compile(r"([A-Za-z][A-Za-z0-9 /]+?) = (.*)")
@@ -121,6 +132,14 @@ class _Run:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    level: str
+    message: str
+    time_text: str
+    time: datetime | None
+
+
 def parse(text: str) -> FabricManagerLog:
     """Starts and events.
 
@@ -135,12 +154,13 @@ def parse(text: str) -> FabricManagerLog:
         if not line.strip():
             continue
         lines += 1
-        start, entry, switch = _START.match(line), _ENTRY.match(line), _SWITCH.match(line)
-        understood = understood or bool(start or entry)
-        if start:
+        entry, switch = _from_file(line) or _from_journal(line), _SWITCH.match(line)
+        start = _start(line, entry)
+        understood = understood or start is not None or entry is not None
+        if start is not None:
             if runs[-1] != _Run():
                 runs.append(_Run())
-            runs[-1].started_at = start.group(1)
+            runs[-1].started_at = start
         elif entry:
             _entry(runs[-1], entry, number)
         elif switch:
@@ -155,10 +175,38 @@ def parse(text: str) -> FabricManagerLog:
     return FabricManagerLog(tuple(run.frozen() for run in runs), lines)
 
 
-def _entry(run: _Run, entry: re.Match[str], number: int) -> None:
-    level, message = entry.group(5), entry.group(7).strip()
+def _start(line: str, entry: _Entry | None) -> str | None:
+    """When a run began, if the line tells of it: the log's first line, or systemd's."""
+    if entry is not None:
+        return entry.time_text if _JOURNAL_START.match(entry.message) else None
+    start = _START.match(line)
+    return start.group(1) if start else None
+
+
+def _from_file(line: str) -> _Entry | None:
+    entry = _ENTRY.match(line)
+    if entry is None:
+        return None
+    month, day, year, clock = entry.group(1), entry.group(2), entry.group(3), entry.group(4)
+    time = _time(month, day, year, clock)
+    return _Entry(entry.group(5), entry.group(7).strip(), f"{month} {day} {year} {clock}", time)
+
+
+def _from_journal(line: str) -> _Entry | None:
+    """A line of the service; of systemd's own only those about it."""
+    entry = _JOURNAL.match(line)
+    if entry is None:
+        return None
+    when, program, message = entry.group(1) or "", entry.group(2), entry.group(3).strip()
+    if program == "systemd" and "fabric" not in message.lower():
+        return None
+    return _Entry("ERROR" if _JOURNAL_ERROR.search(message) else "INFO", message, when, None)
+
+
+def _entry(run: _Run, entry: _Entry, number: int) -> None:
+    message = entry.message
     run.entries += 1
-    version = _VERSION.search(message)
+    version = _VERSION.search(message) or _MISMATCH.search(message)
     option = _OPTION.fullmatch(message) if run.version and not run.configured else None
     topology = _TOPOLOGY.search(message)
     uuid = _GPU_UUID.search(message)
@@ -173,12 +221,13 @@ def _entry(run: _Run, entry: re.Match[str], number: int) -> None:
         run.gpu_uuids.append(uuid.group(1))
     elif message.startswith(_CONFIGURED):
         run.configured = True
-    event = _event(entry, level, message, number)
+    event = _event(entry, number)
     if event is not None:
         run.events.append(event)
 
 
-def _event(entry: re.Match[str], level: str, message: str, number: int) -> FabricEvent | None:
+def _event(entry: _Entry, number: int) -> FabricEvent | None:
+    level, message = entry.level, entry.message
     switch = _SWITCH_ERROR.search(message)
     kind = {"WARN": "warning", "WARNING": "warning", "ERROR": "error"}.get(level, "")
     if level in ("CRITICAL", "FATAL"):
@@ -187,12 +236,11 @@ def _event(entry: re.Match[str], level: str, message: str, number: int) -> Fabri
         kind = "nvswitch_fatal" if switch["kind"] == "fatal" else "nvswitch_non_fatal"
     if not kind:
         return None
-    month, day, year, clock = entry.group(1), entry.group(2), entry.group(3), entry.group(4)
     return FabricEvent(
         kind=kind,
         message=message,
-        time_text=f"{month} {day} {year} {clock}",
-        time=_time(month, day, year, clock),
+        time_text=entry.time_text,
+        time=entry.time,
         line=number,
         code=int(switch["code"]) if switch else None,
         pci_address=find_pci_address(message),

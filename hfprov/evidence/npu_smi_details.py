@@ -106,6 +106,8 @@ _KNOWN_KEYS = frozenset(
         "Compatibility",
         "Software Version",
         "Chip Count",
+        "DDR Capacity(MB)",
+        "HBM Capacity(MB)",
     }
 )
 _HBM = "HBM {} Error Count"

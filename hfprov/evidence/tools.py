@@ -85,11 +85,15 @@ TOOLS: tuple[Tool, ...] = (
         "dcgmi.forms",
         "diag as JSON (DCGM 2, 3, 4) and table, health, discovery -l, nvlink -s",
     ),
-    Tool("fabricmanager", "fabricmanager", "fabricmanager.log with several starts"),
+    Tool(
+        "fabricmanager",
+        "fabricmanager",
+        "fabricmanager.log with several starts; the journal's lines",
+    ),
     Tool(
         "kernel-log",
         "kernel_log.log",
-        "dmesg (plain, -T, iso, --decode, -r), journalctl -k (all text forms, json), /dev/kmsg, "
+        "dmesg (plain, -T, iso, --decode, -r), journalctl -k (text, json, json-pretty), /dev/kmsg, "
         "syslog: Xid, SXid, AER, DPC, amdgpu RAS, mlx5, OOM, lockups, EDAC, MCE, disks",
     ),
     Tool("nccl-topo", "nccl_topo", "NCCL topology XML, dumped or written for virtual machines"),
@@ -160,7 +164,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "rocm-smi",
         "rocm_smi",
-        "JSON, CSV, concise table, GPU[n] lines, RAS blocks, .info files; ROCm 4 to 6",
+        "JSON, CSV, concise table, GPU[n] lines, topology, RAS blocks, .info files; ROCm 4 to 6",
     ),
     Tool("rvs", "rvs", "logs of all modules, with and without the summary table of ROCm 7"),
     Tool("rccl-ras", "rccl_ras", "text of 2.28, JSON of 2.28.9; NCCL's too"),

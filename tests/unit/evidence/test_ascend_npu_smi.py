@@ -103,6 +103,12 @@ def test_ecc_counters():
     assert details.hbm_isolated_pages == 4
 
 
+def test_memory_of_a_chip_without_its_npu():
+    text = "\tDDR Capacity(MB)               : 0\n\tHBM Capacity(MB)               : 32768\n"
+    (details,) = npu_smi.parse(text).details
+    assert (details.npu, details.values["HBM Capacity(MB)"]) == (None, "32768")
+
+
 def test_a_list_with_fewer_npus_than_its_total_is_not_complete():
     text = (
         "\tTotal Count                    : 2\n\n"

@@ -42,6 +42,37 @@ def test_no_log_of_the_fabric_manager(text):
         fabricmanager.parse(text)
 
 
+JOURNAL = """\
+Jan 02 03:04:05 gpu-7 systemd[1]: Starting NVIDIA fabric manager service...
+Jan 02 03:04:06 gpu-7 nv-fabricmanager[77]: Connected to 1 node.
+Jan 02 03:04:07 gpu-7 nv-fabricmanager[77]: Successfully configured all the available NVSwitches to
+Jan 02 03:04:07 gpu-7 systemd[1]: Started NVIDIA fabric manager service.
+Jan 02 03:04:08 gpu-7 systemd[1]: another.service: Failed with result 'exit-code'.
+Jan 03 03:04:05 gpu-7 systemd[1]: Starting NVIDIA fabric manager service...
+Jan 03 03:04:06 gpu-7 nv-fabricmanager[88]: fabric manager NVIDIA GPU driver interface version \
+550.1.2 don't match with driver version 550.1.3. Please update it.
+Jan 03 03:04:06 gpu-7 systemd[1]: nvidia-fabricmanager.service: Failed with result 'exit-code'.
+"""
+
+
+def test_the_journal_of_the_fabric_manager():
+    first, last = fabricmanager.parse(JOURNAL).runs
+    assert (first.configured, first.started_at, first.events) == (True, "Jan 02 03:04:05", ())
+    assert (last.configured, last.version, last.entries) == (False, "550.1.2", 2)
+    assert [(event.kind, event.line) for event in last.events] == [("error", 7), ("error", 8)]
+    assert last.events[0].time_text == "Jan 03 03:04:06"
+
+
+def test_one_line_of_the_fabric_manager_without_a_date():
+    log = fabricmanager.parse("nv-fabricmanager[9]: request to the driver failed with error: a")
+    assert [event.kind for event in log.events] == ["error"]
+
+
+def test_a_journal_without_the_fabric_manager_is_not_its_log():
+    with pytest.raises(NotUnderstoodError):
+        fabricmanager.parse("Jan 02 03:04:08 gpu-7 systemd[1]: a.service: Failed with result 'b'.")
+
+
 TOPO = """<system version="2">
  <cpu numaid="0" affinity="ff" arch="x86_64">
   <pci busid="0000:01:00.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
