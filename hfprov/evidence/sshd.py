@@ -19,7 +19,10 @@ from hfprov.reading import Observation, Result, Source, command, complete_text, 
 
 MAIN = file("/etc/ssh/sshd_config")
 DROP_INS = glob("/etc/ssh/sshd_config.d/*.conf")
-READ_PATTERNS = ("/etc/ssh/sshd_config.d/*.conf", "sshd_config.d/*.conf")
+POLICY_PATH = "/etc/crypto-policies/back-ends/opensshserver.config"
+"""Ciphers of the whole system on EL 9, which its drop-in for sshd includes (crypto-policies(7))."""
+POLICY = glob(POLICY_PATH)
+READ_PATTERNS = ("/etc/ssh/sshd_config.d/*.conf", "sshd_config.d/*.conf", POLICY_PATH)
 """What Include names where it names the drop-ins; a relative one is below /etc/ssh."""
 _EFFECTIVE = command(
     "/usr/sbin/sshd", "-T", "-C", "user=root,host=localhost,addr=127.0.0.1,laddr=127.0.0.1,lport=22"
@@ -83,14 +86,14 @@ class SshdFiles:
 def _all_files(seen: Observation, _: Baseline) -> SshdFiles:
     keywords: list[Keyword] = []
     results = {}
-    for read in (DROP_INS, MAIN):
+    for read in (DROP_INS, POLICY, MAIN):
         for result in seen.each(read):
             results[result.name] = result
             keywords += parse_keywords(complete_text(read, result), result.name)
     return SshdFiles(tuple(keywords), results)
 
 
-FILES: Source[SshdFiles] = Source("files of sshd", lambda _: (DROP_INS, MAIN), _all_files)
+FILES: Source[SshdFiles] = Source("files of sshd", lambda _: (DROP_INS, POLICY, MAIN), _all_files)
 
 
 def parse_effective(text: str) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ import yaml
 from hfprov.baseline import Baseline, Value
 from hfprov.evidence.automatic_updates import TIMER_UNITS
 from hfprov.evidence.other_firewalls import OTHER_FIREWALLS
+from hfprov.evidence.sshd import POLICY
 from hfprov.evidence.systemd_units import ShowUnits
 from hfprov.evidence.unit_overrides import DROP_INS
 from hfprov.evidence.update_sources import ARCHIVES, PINS
@@ -102,6 +103,7 @@ class Recorded:
         options = {"name": "/etc/default/ssh", "status": "ok", "text": "SSHD_OPTS=\n"}
         self.results.setdefault("glob /etc/default/ssh", [options])
         self.results.setdefault("glob /etc/sysconfig/sshd", [])
+        self.results.setdefault(POLICY.id, [])
         self.values = declared()
         for source in (OTHER_FIREWALLS, ARCHIVES, PINS, UPGRADES):
             without(self.results, *source.reads(self.baseline()))

@@ -7,7 +7,7 @@ import pytest
 from hfprov.checks.hardening_firewalls import wanted_rules
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nftables import parse_rules
-from hfprov.evidence.sshd import parse_effective, parse_keywords
+from hfprov.evidence.sshd import POLICY, POLICY_PATH, parse_effective, parse_keywords
 from hfprov.verdict import Outcome
 
 FAIL, UNKNOWN = Outcome.FAIL, Outcome.UNKNOWN
@@ -160,6 +160,16 @@ def test_file_that_is_included_from_elsewhere_is_not_known(node):
     node.add(DROP_INS, "/etc/ssh/sshd_config.d/50-x.conf", "Include /srv/site/*.conf\n")
     path = "/etc/ssh/sshd_config.d/50-x.conf:1"
     assert node.outcomes("hardening.ssh.rivals") == {path: UNKNOWN}
+
+
+def test_policy_that_el_9_includes_is_read(node):
+    """As its 50-redhat.conf says it; elsewhere there is no such file."""
+    node.add(DROP_INS, "/etc/ssh/sshd_config.d/50-redhat.conf", f"Include {POLICY_PATH}\n")
+    assert node.outcomes("hardening.ssh.rivals") == {}
+    node.add(POLICY.id, POLICY_PATH, "Ciphers aes256-gcm@openssh.com\nMACs hmac-sha2-256\n")
+    assert node.outcomes("hardening.ssh.rivals") == {}
+    node.add(POLICY.id, POLICY_PATH, "Match User root\nX11Forwarding yes\n", mode=0o666)
+    assert node.outcomes("hardening.ssh.rivals") == {f"{POLICY_PATH}:2": FAIL, POLICY_PATH: FAIL}
 
 
 def test_keyword_of_the_main_file_after_the_include_does_no_harm(node):
