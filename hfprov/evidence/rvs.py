@@ -132,7 +132,7 @@ class _Open:
 
 
 def parse(text: str) -> Rvs | ToolFailure:
-    """Facts of one log. Raises NotUnderstoodError when it has no action."""
+    """Facts of one log. Raises NotUnderstoodError when it has neither an action nor a summary."""
     text = clean(text)
     actions: dict[str, _Open] = {}
     current: _Open | None = None
@@ -157,14 +157,16 @@ def parse(text: str) -> Rvs | ToolFailure:
                 early.append(excerpt(rest, 200))
             continue
         _note(current, match["level"], rest)
-    if not actions:
+    summary = _summary(lines)
+    if not actions and not summary:
         failure = find_failure(text, _FAILURES)
         if failure is not None:
             return failure
         raise NotUnderstoodError(
-            f"The log of '{TOOL}' has no '[RESULT] ... Action name :' line: it shows no test."
+            f"The log of '{TOOL}' has no '[RESULT] ... Action name :' line and no whole "
+            "summary: it shows no test."
         )
-    return Rvs(tuple(each.closed() for each in actions.values()), _summary(lines), tuple(early))
+    return Rvs(tuple(each.closed() for each in actions.values()), summary, tuple(early))
 
 
 def _note(action: _Open, level: str, rest: str) -> None:

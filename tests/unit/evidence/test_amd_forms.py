@@ -341,6 +341,16 @@ def test_rvs_open_summary_is_no_summary():
     assert rvs.parse(text[: text.rindex("+----")]).summary is None
 
 
+def test_rvs_summary_alone_is_read_and_an_open_one_is_refused():
+    text = sample("rvs__summary.txt").rstrip()
+    table = text[text.index("+==") :]
+    facts = rvs.parse(table)
+    assert facts.actions == ()
+    assert [row.result for row in facts.summary] == ["FAIL", "PASS"]
+    with pytest.raises(NotUnderstoodError, match="no whole summary"):
+        rvs.parse(table[: table.rindex("+----")])
+
+
 @pytest.mark.parametrize(
     ("line", "passed"),
     [

@@ -163,6 +163,16 @@ def test_rvs_and_xpu_smi_fail_by_name_and_say_nothing_of_silence():
     assert by_outcome(judge_xpu(nothing, 1), Outcome.UNKNOWN) == ["(whole)"]
 
 
+@pytest.mark.parametrize(("result", "outcome"), [("PASS", Outcome.UNKNOWN), ("FAIL", Outcome.FAIL)])
+def test_a_summary_of_rvs_alone_says_of_no_gpu_that_it_passed(result, outcome):
+    rule = "+" + "=" * 30 + "+"
+    rows = (
+        f"{rule}\n| Action Name | Module | Result |\n{rule}\n| gst_1 | GST | {result} |\n{rule}\n"
+    )
+    (finding,) = judge_rvs(rows, 2)
+    assert finding.outcome is outcome
+
+
 def test_every_level_has_a_command_and_a_deadline_of_the_nodes_own():
     for tool in TOOLS:
         for level in range(1, 5):
