@@ -204,21 +204,31 @@ def _rows(lines: list[str]) -> Iterator[str]:
             yield stripped
 
 
+_HALF = re.compile(r"N/A|[^/]+")
+
+
+def _halves(cell: str) -> tuple[str, str]:
+    """``a/b`` as its two values; a value may be ``N/A``, and so may the whole cell."""
+    first, *rest = _HALF.findall(cell) or [""]
+    return first.strip(), rest[0].strip() if rest else ""
+
+
 def _screen_gpu(first: dict[str, str], second: dict[str, str]) -> Device:
+    used, total = _halves(second["memory"])
     leaves: dict[str, Any] = {
         "bdf": first["bdf"],
         "asic.market_name": first["name"],
         "usage.umc_activity": first["mem"],
         "temperature.hotspot": first["temp"],
         "ecc.total_uncorrectable_count": first["uec"],
-        "power.socket_power": first["power"].partition("/")[0],
+        "power.socket_power": _halves(first["power"])[0],
         "asic.oam_id": second["oam"],
         "usage.gfx_activity": second["gfx"],
-        "vram_used": second["memory"].partition("/")[0],
-        "vram_total": second["memory"].partition("/")[2],
+        "vram_used": used,
+        "vram_total": total,
     }
-    compute, slash, memory = second["mode"].partition("/")
-    if slash:
+    compute, memory = _halves(second["mode"])
+    if memory:
         leaves |= {"partition.compute_partition": compute, "partition.memory_partition": memory}
     return Device("gpu", int(second["gpu"]), leaves)
 

@@ -96,6 +96,16 @@ def test_csv_row_with_a_column_missing_is_refused():
         amd_smi.parse(text)
 
 
+def test_a_default_screen_of_a_gpu_without_partitions_and_sensors():
+    text = sample("amd-smi__screen.txt").replace("     SPX/NPS1", "          N/A")
+    text = text.replace("136/750 W", "N/A/750 W").replace("   284/196592 MB", "   N/A/196592 MB")
+    gpu = amd_smi.parse(text).gpus[0]
+    assert gpu.partition is None
+    assert (gpu.power is None or gpu.power.socket_w is None, gpu.vram.total_mib) == (True, 196592.0)
+    assert gpu.vram.used_mib is None
+    assert gpu.errors == ()
+
+
 def test_default_screen():
     facts = amd_smi.parse(sample("amd-smi__screen.txt"))
     assert facts.versions.driver == "6.14.5"
