@@ -69,6 +69,9 @@ def read_monitor(text: str) -> tuple[list[Device], bool]:
     return devices, whole
 
 
+_USED_OF = re.compile(r"(?P<used>N/A|[^/]+)/(?P<total>.+)(?<!N/A)")
+
+
 def _monitor_row(header: list[str], number: int, line: str) -> Device:
     cells = _CELL.findall(line)
     if len(cells) != len(header):
@@ -77,10 +80,10 @@ def _monitor_row(header: list[str], number: int, line: str) -> Device:
     leaves: dict[str, Any] = {
         _COLUMNS[name]: cell for name, cell in row.items() if name in _COLUMNS
     }
-    if "/" in row.get("VRAM_USAGE", ""):
-        used, _, total = row["VRAM_USAGE"].partition("/")
-        leaves["vram_total"] = total.strip()
-        leaves["vram_used"] = f"{used} {total.strip().partition(' ')[2]}".strip()
+    if memory := _USED_OF.fullmatch(row.get("VRAM_USAGE", "")):
+        total = memory["total"].strip()
+        leaves["vram_total"] = total
+        leaves["vram_used"] = f"{memory['used']} {total.partition(' ')[2]}".strip()
     return Device("gpu", integer(row["GPU"]), leaves)
 
 

@@ -106,6 +106,14 @@ def test_a_default_screen_of_a_gpu_without_partitions_and_sensors():
     assert gpu.errors == ()
 
 
+def test_monitor_of_a_gpu_that_tells_no_memory():
+    table = "GPU  POWER   GPU_T   GFX%   VRAM_USAGE\n  0   30 W    40 C    0 %   {}\n"
+    (gpu,) = amd_smi.parse(table.format("N/A")).gpus
+    assert (gpu.vram, gpu.errors) == (None, ())
+    (gpu,) = amd_smi.parse(table.format("0.5/ 64.0 GB")).gpus
+    assert (gpu.vram.used_mib, gpu.vram.total_mib) == (512.0, 65536.0)
+
+
 def test_default_screen():
     facts = amd_smi.parse(sample("amd-smi__screen.txt"))
     assert facts.versions.driver == "6.14.5"
