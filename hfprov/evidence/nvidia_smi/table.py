@@ -13,7 +13,7 @@ from dataclasses import replace
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nvidia_smi.gpu_facts import gpu
 from hfprov.evidence.nvidia_smi.model import Gpu, GpuProcess, GpuReport, MigDevice
-from hfprov.evidence.nvidia_smi.values import find_pci_address, is_missing, whole
+from hfprov.evidence.nvidia_smi.values import find_pci_address, is_missing, version, whole
 
 _TITLE = re.compile(r"\|\s*NVIDIA-SMI\s+(\S+)")
 _DRIVER = re.compile(r"(?:Driver|KMD) Version:\s*(\S+)")
@@ -60,8 +60,8 @@ def parse_table(text: str) -> GpuReport:
             for one in gpus
         ),
         timestamp=timestamp,
-        driver_version=driver.group(1) if driver else "",
-        cuda_version=cuda.group(1) if cuda else "",
+        driver_version=version(driver.group(1)) if driver else "",
+        cuda_version=version(cuda.group(1)) if cuda else "",
         notices=tuple(line for line in before if line != timestamp and not _RULE.fullmatch(line)),
         incomplete=incomplete,
     )

@@ -8,7 +8,7 @@ that section always ends with.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hfprov.errors import NotUnderstoodError
@@ -17,6 +17,8 @@ from hfprov.evidence.nvidia_smi.model import Gpu, GpuProcess, GpuReport, MigDevi
 from hfprov.evidence.nvidia_smi.values import find_pci_address, version, whole
 
 _BANNER = re.compile(r"^=+NVSMI LOG=+\s*$")
+_SECTION = re.compile(r"[A-Za-z][\w /()-]{1,60}\s*")
+_OF_SECTION = re.compile(r"\s+[A-Za-z][^:]{0,80} : ")
 _GPU = re.compile(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$")
 _REPEATED = ("mig device", "processes", "accounted processes", "supported clocks")
 _LAST_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -57,9 +59,7 @@ def parse_text(text: str) -> GpuReport:
     head: dict[str, str] = {}
     parts: list[_Part] = []
     stack: list[tuple[int, str]] = []
-    for number, line in enumerate(lines[start + 1 :], start + 2):
-        if not line.strip() or _BANNER.match(line):
-            continue
+    for number, line in _numbered(lines, start):
         started = _GPU.match(line)
         if started:
             parts.append(_Part(find_pci_address(started.group(1))))
@@ -77,6 +77,22 @@ def parse_text(text: str) -> GpuReport:
         notices=tuple(line.strip() for line in lines[:start] if line.strip()),
         incomplete=_why_incomplete(attached, parts),
     )
+
+
+def _numbered(lines: list[str], start: int) -> Iterator[tuple[int, str]]:
+    """Lines behind the banner but for sections of the host, which precede the first GPU (vGPU)."""
+    in_front, in_section = True, False
+    for number, line in enumerate(lines[start + 1 :], start + 2):
+        if not line.strip() or _BANNER.match(line):
+            continue
+        in_front = in_front and not _GPU.match(line)
+        indented = line[0].isspace()
+        if in_front and not indented:
+            following = lines[number] if number < len(lines) else ""
+            in_section = bool(_SECTION.fullmatch(line) and _OF_SECTION.match(following))
+        if in_front and in_section and (not indented or _OF_SECTION.match(line)):
+            continue
+        yield number, line
 
 
 def _take(

@@ -85,9 +85,12 @@ def is_error(text: str, *, brackets: bool = False) -> bool:
 
 
 def version(text: str) -> str:
-    """A version without the remark that may follow it (``610.57.04 [Deprecated; …]``)."""
+    """A version without the remark that may follow it (``610.57.04 [Deprecated; …]``).
+
+    Empty for words in its place: ``N/A``, ``Not Found``, ``ERR!``.
+    """
     words = text.split()
-    return "" if not words or is_missing(text) else words[0]
+    return words[0] if words and words[0][0].isdigit() else ""
 
 
 def convert(kind: Kind, text: str) -> object:

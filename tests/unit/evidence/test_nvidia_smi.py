@@ -556,3 +556,48 @@ def test_topology_with_cells_that_lost_their_gap_has_no_affinity():
     assert (whole.cpu_affinity, whole.numa_affinity) == ("0-55", "1")
     assert topology.relation("GPU0", "NIC1") is None
     assert "'GPU0'" in topology.incomplete
+
+
+LOG = """\
+==============NVSMI LOG==============
+
+Timestamp                                 : Tue Jul 14 17:43:23 2026
+Driver Version                            : 580.65.06
+CUDA Version                              : Not Found
+vGPU Driver Capability
+        Heterogenous Multi-vGPU           : Supported
+        Another One                       : Not Supported
+
+Attached GPUs                             : 1
+GPU 00000000:3B:00.0
+    Performance State                     : P8
+"""
+
+
+def test_a_section_of_the_host_in_front_of_the_gpus():
+    report = parse(LOG)
+    assert isinstance(report, GpuReport)
+    assert (report.driver_version, report.cuda_version) == ("580.65.06", "")
+    assert (report.attached_gpus, report.gpus[0].pci_address) == (1, "0000:3b:00.0")
+    assert report.gpus[0].performance_state == "P8"
+
+
+@pytest.mark.parametrize(
+    ("said", "instead"),
+    [
+        ("        Another One                       : Not Supported", "    nonsense"),
+        ("vGPU Driver Capability\n", ""),
+        ("        Heterogenous Multi-vGPU           : Supported\n", "Some Words\n"),
+        ("Attached GPUs                             : 1", "Attached GPUs"),
+    ],
+)
+def test_other_lines_in_front_of_the_gpus_are_refused(said, instead):
+    with pytest.raises(NotUnderstoodError, match="before the first GPU"):
+        parse(LOG.replace(said, instead))
+
+
+@pytest.mark.parametrize("said", ["N/A   ", "ERR!  "])
+def test_words_in_the_place_of_a_version_are_none(said):
+    report = parse(TABLE_HEAD.replace("12.4  ", said) + TABLE_GOOD.format(index=0, bus="19"))
+    assert isinstance(report, GpuReport)
+    assert report.cuda_version == ""
