@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from hfprov.baseline import Baseline
 from hfprov.catalogue.job_variables import Effect, job_variables
-from hfprov.checks.registry import Facts, check
+from hfprov.checks.registry import Facts, check, require
+from hfprov.evidence.access import ACCESS
 from hfprov.evidence.job_environment import CLOSED, PRELOADED, VARIABLES
 from hfprov.verdict import Finding, Impact, failed, passed, warned
 
@@ -51,3 +52,22 @@ def logins(facts: Facts, _: Baseline) -> Iterator[Finding]:
         yield failed(path, observed="users are turned away", expected=expected, reason=reason)
     if not closed:
         yield passed(observed=expected, expected=expected)
+
+
+@check("environment.access", reads=[ACCESS], impact=Impact.MANUAL)
+def access(facts: Facts, _: Baseline) -> Iterator[Finding]:
+    """Users may use what every program needs, and only root may change it."""
+    found, wrong = facts.get(ACCESS), 0
+    require(found, "Not even '/tmp' was found.")
+    for one in found:
+        if one.is_right:
+            continue
+        wrong += 1
+        observed = f"mode {one.mode:04o}, owner {one.owner}"
+        reason = "Programs of users fail in odd ways, or somebody may change what all rely on."
+        if one.wanted.may_be_meant:
+            reason = "Only root and its group can use it; an option of the driver may do that."
+        tell = warned if one.wanted.may_be_meant and not one.owner else failed
+        yield tell(one.path, observed=observed, expected=one.expected, reason=reason)
+    if not wrong:
+        yield passed(observed=f"{len(found)} places as they should be", expected="as it should be")

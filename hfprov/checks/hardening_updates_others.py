@@ -13,6 +13,7 @@ from hfprov.evidence.text import excerpt
 from hfprov.evidence.update_sources import (
     ARCHIVES,
     DISTRIBUTIONS,
+    HAS_LISTS,
     MOST_NEVER,
     PINS,
     Archive,
@@ -30,7 +31,7 @@ _EVERYTHING = re.compile(r"\^?(?:|\.[*+]?|\*|\(\.\*\)|\[[a-z0-9.+-]*\][*+]?\.?\*
 
 @check(
     "hardening.updates.come",
-    reads=[UPDATES, ARCHIVES, PINS],
+    reads=[UPDATES, ARCHIVES, HAS_LISTS, PINS],
     role=ROLE,
     impact=Impact.MANUAL,
     judges=["hardening_security_updates"],
@@ -44,8 +45,11 @@ def updates_come(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     if apt is None:
         yield not_applicable(NotApplicable.NOT_REQUESTED, "The node has no apt.")
         return
-    archives = facts.get(ARCHIVES)
+    archives, has_lists = facts.get(ARCHIVES), facts.get(HAS_LISTS)
     found = [*_kept_back(apt), *_archives(archives, apt), *_pinned(archives, facts.get(PINS))]
+    if not archives and not has_lists:
+        reason = "apt knows of no package to install. Has it sources, and do they answer?"
+        found.append(failed("lists", observed="none", expected="fetched", reason=reason))
     yield from found
     if not found:
         yield passed(observed="nothing keeps them back", expected="nothing keeps them back")

@@ -62,7 +62,7 @@ def files(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
             )
             folder = path.rpartition("/")[0]
             if folder in facts.get(SHUT_FOLDERS):
-                reason = "networkd, which is not root, cannot read it. Set its mode by hand."
+                reason = "networkd, which is not root, cannot read what is in it."
                 yield failed(folder, observed="closed", expected="mode 0755", reason=reason)
         if facts.get(IFUPDOWN).of(name):
             yield from _ifupdown_files(facts)

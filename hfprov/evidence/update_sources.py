@@ -15,7 +15,7 @@ from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError
 from hfprov.evidence.apt_preferences import PREFERENCES
 from hfprov.evidence.text import clean, excerpt
-from hfprov.reading import Observation, Source, glob
+from hfprov.reading import Observation, Source, glob, listing
 
 _RELEASES = glob("/var/lib/apt/lists/*Release", limit=1024)
 _FIELDS = ("Origin", "Label", "Suite", "Codename")
@@ -66,6 +66,9 @@ def parse_archive(path: str, text: str) -> Archive:
     return Archive(path.rpartition("/")[2].partition("_")[0], *fields)
 
 
+_LISTS = listing("/var/lib/apt/lists/*_Packages*")
+
+
 def _parse_archives(seen: Observation, _: Baseline) -> tuple[Archive, ...]:
     found = []
     for result in seen.each(_RELEASES):
@@ -80,6 +83,17 @@ ARCHIVES: Source[tuple[Archive, ...]] = Source(
     "archives of packages", lambda _: (_RELEASES,), _parse_archives
 )
 """Empty where apt has not fetched any, and where there is no apt."""
+
+
+def _parse_lists(seen: Observation, _: Baseline) -> bool:
+    found = [result for result in seen.each(_LISTS) if result.status != "absent"]
+    if any(not result.ok for result in found):
+        raise NoEvidenceError("Lists of packages of apt could not be looked at.")
+    return bool(found)
+
+
+HAS_LISTS: Source[bool] = Source("lists of packages", lambda _: (_LISTS,), _parse_lists)
+"""Whether apt has fetched any list of packages, of archives without a Release file, too."""
 
 _KEYS = {
     "origin": "o",

@@ -7,6 +7,7 @@ import pytest
 from hfprov.baseline import Baseline
 from hfprov.catalogue.job_variables import JOB_VARIABLES, job_variables
 from hfprov.checks.registry import Facts
+from hfprov.evidence.access import ACCESS
 from hfprov.evidence.assignments import Assignments, is_read
 from hfprov.evidence.grep import heading
 from hfprov.evidence.job_environment import CLOSED, PRELOADED, VARIABLES
@@ -114,6 +115,49 @@ def test_no_preloaded_library_without_the_file():
 def test_users_may_log_in(etc, run, expected):
     reads = [read.id for read in CLOSED.reads(BASELINE)]
     assert judged("environment.logins", dict(zip(reads, (etc, run), strict=True))) == expected
+
+
+def modes(**changes):
+    """A good node's places, with another mode or owner where one is given."""
+    results = {read.id: [] for read in ACCESS.reads(BASELINE)}
+    good = {"/tmp": 0o1777, "/dev/null": 0o666, "/etc/passwd": 0o644, "/etc/shadow": 0o640}
+    for path, mode in (good | changes).items():
+        where = path if f"list {path}" in results else "/dev/nvidia[0-9]*"
+        found = {"name": path, "status": "ok", "uid": 0}
+        found |= {"mode": mode} if isinstance(mode, int) else mode
+        results[f"list {where}"] = [found]
+    return judged("environment.access", results)
+
+
+def test_access_as_it_should_be():
+    assert modes() == {"": PASS}
+    assert modes(**{"/dev/nvidia0": 0o666, "/dev/infiniband/rdma_cm": 0o666}) == {"": PASS}
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "outcome"),
+    [
+        ("/tmp", 0o755, FAIL),
+        ("/tmp", 0o777, FAIL),
+        ("/dev/null", 0o600, FAIL),
+        ("/etc/passwd", 0o666, FAIL),
+        ("/etc/passwd", 0o600, FAIL),
+        ("/etc/passwd", {"mode": 0o644, "uid": 1000}, FAIL),
+        ("/etc/shadow", 0o644, FAIL),
+        ("/dev/infiniband/rdma_cm", 0o600, FAIL),
+        ("/dev/nvidia0", 0o660, WARN),
+        ("/dev/nvidia0", {"mode": 0o666, "uid": 1000}, FAIL),
+    ],
+)
+def test_access_that_users_lack_or_should_lack(path, mode, outcome):
+    assert modes(**{path: mode}) == {path: outcome}
+
+
+def test_access_that_nobody_looked_at_is_unknown():
+    assert judged("environment.access", {}) == {"": UNKNOWN}
+    assert modes(**{"/tmp": {"status": "denied"}}) == {"": UNKNOWN}
+    nothing = {read.id: [] for read in ACCESS.reads(BASELINE)}
+    assert judged("environment.access", nothing) == {"": UNKNOWN}
 
 
 def test_hostile_values_are_cleaned():

@@ -16,7 +16,7 @@ from hfprov.evidence.other_firewalls import OTHER_FIREWALLS
 from hfprov.evidence.sshd import POLICY
 from hfprov.evidence.systemd_units import ShowUnits
 from hfprov.evidence.unit_overrides import DROP_INS
-from hfprov.evidence.update_sources import ARCHIVES, PINS
+from hfprov.evidence.update_sources import ARCHIVES, HAS_LISTS, PINS
 from hfprov.evidence.upgrades_by_others import UPGRADES
 from hfprov.judge import find_check, judge
 from hfprov.reading import Read
@@ -107,6 +107,9 @@ class Recorded:
         self.values = declared()
         for source in (OTHER_FIREWALLS, ARCHIVES, PINS, UPGRADES):
             without(self.results, *source.reads(self.baseline()))
+        (lists,) = HAS_LISTS.reads(self.baseline())
+        fetched = {"name": "/var/lib/apt/lists/mirror_dists_stable_main_Packages", "status": "ok"}
+        self.results.setdefault(lists.id, [fetched])
 
     def read(self, words: str) -> str:
         """The one read whose id is, or else begins with, these words."""

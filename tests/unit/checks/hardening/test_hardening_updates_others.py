@@ -12,6 +12,7 @@ FAIL, UNKNOWN = Outcome.FAIL, Outcome.UNKNOWN
 COME, OTHERS = "hardening.updates.come", "hardening.updates.others"
 DUMP = "run apt-config dump"
 LISTS = "glob /var/lib/apt/lists/*Release"
+PACKAGES = "list /var/lib/apt/lists/*_Packages*"
 PREFERENCES = "glob /etc/apt/preferences.d/*"
 GREP = "lines of files"
 MAIN = "Origin: Debian\nLabel: Debian\nSuite: oldstable\nCodename: bookworm\n"
@@ -179,6 +180,12 @@ def test_commands_that_upgrade_all_packages(line, command):
     assert upgrades(line) == command
 
 
+def test_apt_without_any_list_has_nothing_to_install(node):
+    assert node.outcomes(COME) == {}
+    node.results[PACKAGES] = []
+    assert node.outcomes(COME) == {"lists": FAIL}
+
+
 def test_upgrades_of_others(node):
     node.put(GREP, text="/etc/cron.d/site\0003:0 4 * * * root apt-get -y dist-upgrade\n")
     assert node.outcomes(OTHERS) == {"/etc/cron.d/site:3": FAIL}
@@ -227,7 +234,7 @@ def test_without_whole_evidence_nothing_passes(debian, check_id, hostile):
             absent
             or "pdates" in name
             or "unattended" in name
-            or (name == LISTS and "truncated" in hostile)
+            or (name in (LISTS, PACKAGES) and "truncated" in hostile)
         ):
             continue
         for result in spoilt.results[name]:
