@@ -35,6 +35,7 @@ class Device:
     index: int
     name: str
     bdf: str
+    """Empty in old releases (0.2), which print none."""
     host: str | None
 
 
@@ -134,8 +135,8 @@ def _from_json(text: str) -> NvBandwidth | ToolFailure:
 
 _ENDED = frozenset({Status.PASSED, Status.WAIVED})
 _DEVICE = re.compile(
-    r"(?:Device )?(?P<index>[0-9]{1,6}): (?P<name>[^()]{1,200}) \((?P<bdf>[0-9a-fA-F:.]{1,20})\)"
-    r"(?:: \((?P<host>[^()]{0,255})\))?$"
+    r"(?:Device )?(?P<index>[0-9]{1,6}): (?P<name>[^()]{1,200}?)"
+    r"(?: \((?P<bdf>[0-9a-fA-F:.]{1,20})\)(?:: \((?P<host>[^()]{0,255})\))?)?$"
 )
 _UNIT = re.compile(r"\((GB/s|ns|us|MB/s)\) *$")
 
@@ -144,7 +145,7 @@ def _device(text: str) -> Device:
     match = _DEVICE.match(text.strip())
     if match is None:
         raise NotUnderstoodError(f"'{excerpt(text)}' is no device of '{TOOL}'.")
-    return Device(int(match["index"]), match["name"], match["bdf"], match["host"])
+    return Device(int(match["index"]), match["name"], match["bdf"] or "", match["host"])
 
 
 def _status(text: str) -> Status:
@@ -260,7 +261,9 @@ def _from_text(text: str) -> NvBandwidth | ToolFailure:
     for _, line in numbered_lines(text, TOOL):
         stripped = line.strip()
         if stripped.startswith("Device ") and (match := _DEVICE.match(stripped)):
-            devices.append(Device(int(match["index"]), match["name"], match["bdf"], match["host"]))
+            devices.append(
+                Device(int(match["index"]), match["name"], match["bdf"] or "", match["host"])
+            )
         elif stripped:
             state.line(stripped)
     state.end(Status.RUNNING, None)

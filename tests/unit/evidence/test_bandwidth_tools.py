@@ -328,3 +328,17 @@ def test_fio_option_that_was_given_twice_and_a_result_that_comes_twice():
 def test_fio_that_read_back_other_data():
     failure = fio.parse("md5: verify failed at file /data/f offset 4096, length 4096\n")
     assert failure.kind is FailureKind.OTHER
+
+
+def test_nvbandwidth_devices_of_old_releases_have_no_address():
+    text = (
+        "nvbandwidth Version: v0.2\nBuilt from Git version: x\n\n"
+        "CUDA Runtime Version: 12030\nCUDA Driver Version: 12030\nDriver Version: 545.1.2\n\n"
+        "Device 0: NVIDIA L4\nDevice 1: NVIDIA L4\n\nRunning host_to_device_memcpy_ce.\n"
+        "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n          0         1\n"
+        "0     25.00     24.00\n\nSUM host_to_device_memcpy_ce 49.00\n"
+    )
+    facts = nvbandwidth.parse(text)
+    assert [(one.index, one.name, one.bdf) for one in facts.devices] == [
+        (0, "NVIDIA L4", ""), (1, "NVIDIA L4", ""),
+    ]  # fmt: skip
