@@ -133,7 +133,8 @@ class Folders:
                 if hidden or tail.startswith(".") or not name.startswith(".")
             ]
         else:
-            found = [path for path in (folder + "/" + tail for folder in found) if is_there(path)]
+            paths = (os.path.join(folder, tail) for folder in found)
+            found = [path for path in paths if is_there(path)]
         return sorted(found)[:most]
 
 

@@ -244,6 +244,12 @@ def test_folders_with_stars_are_walked_without_hidden_names(tmp_path):
         assert probe_patterns.Folders().matches(f"{tmp_path}/{pattern}", 100) == expected
 
 
+@pytest.mark.parametrize("pattern", ["/etc", "/et?", "/*/passwd", "/nope", "/etc/passwd"])
+def test_patterns_below_the_root(pattern):
+    expected = sorted(python_glob.glob(pattern))  # noqa: PTH207 - the measure
+    assert probe_patterns.Folders().matches(pattern, 100) == expected
+
+
 def test_no_more_matches_are_given_than_asked_for(tmp_path):
     for name in "dcba":
         (tmp_path / name).touch()
