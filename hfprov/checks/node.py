@@ -10,6 +10,7 @@ from hfprov.catalogue.systems import systems
 from hfprov.checks.registry import Facts, check
 from hfprov.evidence.filesystems import FILESYSTEMS
 from hfprov.evidence.folders import FOLDERS, Folder
+from hfprov.evidence.host_names import HOST_NAMES
 from hfprov.evidence.identity import IDENTITY
 from hfprov.evidence.system import CPUS, KERNEL, MACHINE, OS, PROCESSES, UNITS, Machine
 from hfprov.verdict import (
@@ -32,6 +33,22 @@ def identity(facts: Facts, _: Baseline) -> Iterator[Finding]:
     facts.get(IDENTITY)
     # Which one is kept with the host: here it would make the verdicts of equal hosts unequal.
     yield passed(observed="a machine id", expected="a machine id of its own")
+
+
+@check("node.host_name", reads=[HOST_NAMES], impact=Impact.MANUAL)
+def host_name(facts: Facts, _: Baseline) -> Iterator[Finding]:
+    """The kernel has the name that the next boot gives. Domains are not compared."""
+    names = facts.get(HOST_NAMES)
+    if not names.written:
+        reason = "'/etc/hostname' names no host: the name comes from elsewhere."
+        yield not_applicable(NotApplicable.NOT_REQUESTED, reason)
+    elif not names.agree:
+        reason = "Whatever goes by the host name takes this node for another one, now or later."
+        observed, expected = f"'{names.live}'", f"'{names.written}' of '/etc/hostname'"
+        yield failed("", observed=observed, expected=expected, reason=reason)
+    else:
+        # Without the name, as above.
+        yield passed(observed="as in '/etc/hostname'", expected="as in '/etc/hostname'")
 
 
 @check("node.os", reads=[OS], impact=Impact.MANUAL)

@@ -99,6 +99,8 @@ def check(
 # The one list. A module that is not named here does not take part.
 MODULES = (
     "node",
+    "node_packages",
+    "node_shared_memory",
     "boot",
     "boot_volatile",
     "environment",
@@ -134,6 +136,7 @@ MODULES = (
     "mtu_persistent",
     "mtu_files",
     "mtu_narrowed",
+    "mtu_address",
     "irq",
     "irq_settings",
     "irq_keeping",

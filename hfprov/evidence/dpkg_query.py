@@ -54,6 +54,8 @@ class OwnQuery(Read):
 
     form: str = field(default="", compare=False)
     patterns: tuple[str, ...] = field(default=(), compare=False)
+    takes_all: bool = field(default=False, compare=False)
+    """Whether the packages that only others ask for are part of the answer."""
 
     def sent_as(self) -> Read:
         return _query(frozenset(self.patterns))
@@ -69,8 +71,11 @@ class OwnQuery(Read):
         rows = _rows(result.text)
         if rows is None:
             return (replace(result, status="error", text="", stderr="dpkg-query: unknown form"),)
-        wanted = [row for row in rows if any(fnmatchcase(row[0], one) for one in self.patterns)]
+        wanted = [row for row in rows if self.takes_all or self._asks_for(row[0])]
         return (replace(result, text="".join(self._shown(row) for row in wanted)),)
+
+    def _asks_for(self, name: str) -> bool:
+        return any(fnmatchcase(name, one) for one in self.patterns)
 
     def _shown(self, row: tuple[str, ...]) -> str:
         values = dict(zip(_FIELDS, row, strict=True))
@@ -94,3 +99,9 @@ def one_query(read: Read) -> OwnQuery:
     (form,) = (word for word in words if word.startswith("--showformat="))
     patterns = (word for word in words[1:] if not word.startswith("-"))
     return OwnQuery(read.id, read.request, form.partition("=")[2], tuple(patterns))
+
+
+def at_hand(form: str, *patterns: str) -> OwnQuery:
+    """A read of these packages and of every one that anybody else asks for, in this format."""
+    own = one_query(command("dpkg-query", "--show", f"--showformat={form}", "--", *patterns))
+    return replace(own, id=f"{own.id} and the others'", takes_all=True)

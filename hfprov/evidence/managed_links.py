@@ -53,6 +53,8 @@ class Route:
     table: str
     mtu_bytes: int | None
     """None: that of the interface."""
+    kind: str = ""
+    """``local`` for an address of the node's own, ``broadcast``, …; "" for a plain one."""
 
 
 def parse_routes(text: str) -> tuple[Route, ...]:
@@ -74,6 +76,7 @@ def parse_routes(text: str) -> tuple[Route, ...]:
                 tuple(one for one in devices if isinstance(one, str)),
                 excerpt(str(route.get("table", _MAIN)), 40),
                 next((one for one in mtus if type(one) is int), None),
+                excerpt(str(route.get("type", "")), 40),
             )
         )
     return tuple(found)

@@ -52,7 +52,7 @@ _FAULTS = (
     Fault(
         name="data-link-down",
         description="The data NIC was taken down by hand.",
-        trips="nic.link",
+        trips="nic.link, mtu.address, mtu.address.files",
         script="ip link set dev eth1 down",
     ),
     Fault(
@@ -216,6 +216,33 @@ _FAULTS = (
         description="Everybody may write /etc/sysctl.d, from which root sets up the kernel.",
         trips="node.folders",
         script="chmod 0777 /etc/sysctl.d",
+    ),
+    Fault(
+        name="address-lost",
+        description="The data NIC lost its address; its configuration has it still.",
+        trips="mtu.address, mtu.address.files",
+        script="ip addr flush dev eth1",
+    ),
+    Fault(
+        name="host-name-changed",
+        description="The node has another host name than /etc/hostname gives.",
+        trips="node.host_name",
+        script="echo other > /proc/sys/kernel/hostname",
+    ),
+    Fault(
+        name="package-unfinished",
+        description="dpkg was cut off while it configured openssh-server.",
+        trips="node.packages",
+        script=(
+            "sed -i '/^Package: openssh-server$/,/^$/"
+            "s/^Status:.*/Status: install ok half-configured/' /var/lib/dpkg/status"
+        ),
+    ),
+    Fault(
+        name="shared-memory-small",
+        description="Shared memory has 64 MiB, as in a container without '--shm-size'.",
+        trips="node.shared_memory",
+        script="mount -o remount,size=64m /dev/shm",
     ),
 )
 

@@ -57,6 +57,10 @@ HEALTHY = {
     "disk-full": "echo needs-a-block > /var/tmp/probe && rm /var/tmp/probe",
     "inodes-used-up": "touch /tmp/probe && rm /tmp/probe",
     "folder-open": "test $(stat -c %a /etc/sysctl.d) = 755",
+    "address-lost": "ip -o -4 addr show dev eth1 | grep -q inet",
+    "host-name-changed": "test $(hostname) = $(cat /etc/hostname)",
+    "package-unfinished": 'test -z "$(dpkg --audit)"',
+    "shared-memory-small": "test $(df -k --output=size /dev/shm | tail -n 1) -gt 65536",
 }  # fmt: skip
 
 
