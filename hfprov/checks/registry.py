@@ -132,6 +132,8 @@ MODULES = (
     "kernel_events",
     "limits",
     "limits_tasks",
+    "limits_bounds",
+    "limits_pam",
     "mtu",
     "mtu_persistent",
     "mtu_files",

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.limits import amount
-from hfprov.evidence.systemd import Setting, parse_settings, property_of
+from hfprov.evidence.slices import SLICE_FILES, slice_settings
+from hfprov.evidence.systemd import Setting, property_of
 from hfprov.evidence.systemd_units import ShowUnits, manager, shown_manager, shown_units, units
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Read, Source, complete_text, file, glob
@@ -32,14 +33,6 @@ _LIVE = tuple(
     glob(f"{_GROUPS}/{name}/pids.max", limit=256)
     for name in ("system.slice", "user.slice", "user.slice/user-*.slice")
 )
-_SLICES = tuple(
-    glob(f"/{place}/systemd/{folder}/*.slice.d/*.conf")
-    for place in ("etc", "run")
-    for folder in ("system", "system.control")
-)
-"""The folders ``….control`` are those of ``systemctl set-property``."""
-_CONCERNED = re.compile(r"(?:-|system|user|user-|user-[0-9]+)\.slice\.d")
-"""Slices of logins and of the system's services; others bound what somebody put into them."""
 _PERCENT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)%")
 
 
@@ -106,20 +99,10 @@ def _reads(baseline: Baseline) -> tuple[Read, ...]:
         *_OF_KERNEL.values(),
         _TOPMOST,
         *_LIVE,
-        *_SLICES,
+        *SLICE_FILES,
         _DEFAULT,
         _of_services(baseline),
     )
-
-
-def _slice_settings(seen: Observation) -> tuple[Setting, ...]:
-    found: list[Setting] = []
-    for read in _SLICES:
-        for result in seen.each(read):
-            # A link to /dev/null hides a file of that name; it is not a regular file.
-            if result.type == "file" and _CONCERNED.fullmatch(result.name.split("/")[-2]):
-                found += parse_settings(complete_text(read, result), result.name)[0]
-    return tuple(one for one in found if (one.section, one.key) == ("Slice", "TasksMax"))
 
 
 def _parse(seen: Observation, baseline: Baseline) -> TaskLimits:
@@ -143,7 +126,12 @@ def _parse(seen: Observation, baseline: Baseline) -> TaskLimits:
             # A user's group may go between listing and reading.
             if one.status != "absent"
         },
-        slices=_slice_settings(seen),
+        slices=tuple(
+            setting
+            for settings in slice_settings(seen).values()
+            for setting in settings
+            if setting.key == "TasksMax"
+        ),
     )
 
 

@@ -149,7 +149,7 @@ PLACES = (
     "etc/sysctl.d etc/sysctl.conf etc/ufw etc/nccl.conf etc/rccl.conf etc/ucx etc/profile.d "
     "etc/environment root/.nccl.conf root/.profile home usr/share/modules opt/modulefiles "
     "etc/modules-load.d etc/udev etc/ssh etc/modprobe.d etc/apt etc/fstab etc/audit etc/hfprov "
-    "etc/docker etc/netplan etc/enroot var/lib/hfprov/container_runtime.json "
+    "etc/docker etc/netplan etc/enroot etc/pam.d var/lib/hfprov/container_runtime.json "
     "usr/local/lib/hfprov etc/udev/rules.d/90-hfprov-irq-affinity.rules"
 )
 SNAPSHOT = f"cd / && tar -cpf /run/before.tar {PLACES} 2>/dev/null; test -s /run/before.tar"
@@ -165,7 +165,10 @@ RESTORE = {
         f"cd / && rm -rf {KERNEL_PLACES} var/lib/hfprov-dkms etc/initramfs-tools && "
         "tar -xpf /srv/hfprov-kernels/baseline.tar"
     ),
-    "limits": "systemctl kill -s HUP systemd-logind; systemctl restart ssh",
+    "limits": (
+        "taskset -cp 0-1023 1 >/dev/null; systemctl kill -s HUP systemd-logind; "
+        "systemctl restart ssh"
+    ),
     "jumbo_mtu": (
         "systemctl stop hfprov-mtu-guard.timer 2>/dev/null; networkctl reload; "
         "ip link set eth1 mtu 9000; sysctl -q -w net.ipv6.conf.eth1.mtu=9000; "
