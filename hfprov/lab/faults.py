@@ -227,7 +227,7 @@ _FAULTS = (
         name="host-name-changed",
         description="The node has another host name than /etc/hostname gives.",
         trips="node.host_name",
-        script="echo other > /proc/sys/kernel/hostname",
+        script="hostname other",
     ),
     Fault(
         name="package-unfinished",

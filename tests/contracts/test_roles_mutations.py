@@ -171,6 +171,10 @@ RESTORE = {
     ),
     "jumbo_mtu": (
         "systemctl stop hfprov-mtu-guard.timer 2>/dev/null; networkctl reload; "
+        "mine=$(ip -o -4 addr show dev eth1 | awk '{print $4}'); "
+        'test -z "$mine" || ip addr del $mine dev eth0 2>/dev/null; ip addr flush dev eth1; '
+        "networkctl reconfigure eth1 2>/dev/null; "
+        "test ! -e /etc/network/interfaces.d/eth1 || ifup --force eth1; "
         "ip link set eth1 mtu 9000; sysctl -q -w net.ipv6.conf.eth1.mtu=9000; "
         "ip route flush 198.51.100.0/24; sleep 0.5"
     ),
