@@ -18,6 +18,7 @@ from hfprov.verdict import (
     unknown,
     warned,
 )
+from hfprov.words import plural
 
 _EXPECTED = "nothing left undone"
 _JOURNAL = "/var/lib/dpkg/updates"
@@ -50,8 +51,7 @@ def judge_unfinished(found: Unfinished) -> Iterator[Finding]:
     if not found.states:
         return
     only_triggers = set(found.states) <= set(TRIGGERS)
-    count = len(found.states)
-    what = "1 package" if count == 1 else f"{count} packages"
+    what = plural(len(found.states), "package")
     reason = f"dpkg has not finished with {what}; 'dpkg --audit' on the node names all."
     judged = warned if only_triggers else failed
     yield judged("", observed=_shown(found), expected=_EXPECTED, reason=reason)
