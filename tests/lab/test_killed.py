@@ -47,6 +47,14 @@ def hung(site):
         site.inside("node01", HEAL)
 
 
+@pytest.fixture(autouse=True)
+def _as_without_nohup():
+    """A process that ignores SIGHUP has its children ignore it; one that handles it does not."""
+    before = signal.signal(signal.SIGHUP, lambda *_: None)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 class Provision:
     """A provision in the background, with what it has said so far."""
 
