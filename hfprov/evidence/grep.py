@@ -3,7 +3,8 @@
 Each source names its own places and its own pattern; the reads of a host are merged before they are
 sent, because to start a grep takes a node longer than to read most of the files. So an answer may
 hold lines of other places, which are left out, and of other patterns, which say nothing to a
-source that understands its own.
+source that understands its own. A pattern is searched for in the places of all, homes of users too:
+it must match no line that may hold a secret.
 """
 
 from __future__ import annotations

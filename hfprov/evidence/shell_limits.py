@@ -26,7 +26,7 @@ _IN_HOMES = (
     *(".zshenv", ".zprofile", ".zshrc", ".zlogin"),
     *(".login", ".cshrc", ".tcshrc", ".config/fish/config.fish"),
 )
-# Users keep passwords in these files: nothing but the lines that matter may leave the node.
+# Users keep passwords in these files: nothing but lines that some source asks for leaves the node.
 _PATTERN = (
     r"(^|[^[:alnum:]_.-])([up]r?limit[[:space:]]|(un)?limit[[:space:]]+(-[A-Za-z]+[[:space:]]+)*"
     r"(mem|desc|open|maxp|stac))"

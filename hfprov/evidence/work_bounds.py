@@ -26,7 +26,7 @@ from hfprov.evidence.unit_limits import USER_UNIT
 from hfprov.reading import Observation, Read, Source, complete_text, file, glob
 
 _PROCESSES = {
-    "this session": file("/proc/self/status", limit=16 * 1024),
+    "this login": file("/proc/self/status", limit=16 * 1024),
     "PID 1": file("/proc/1/status", limit=16 * 1024),
 }
 _KEPT_FREE = tuple(

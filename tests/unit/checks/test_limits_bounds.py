@@ -92,7 +92,7 @@ def test_all_evidence_is_asked_of_processes_that_run_anyway(node):
 # What a process may use
 
 
-@pytest.mark.parametrize(("read", "subject"), [(SESSION, "this session"), (FIRST, "PID 1")])
+@pytest.mark.parametrize(("read", "subject"), [(SESSION, "this login"), (FIRST, "PID 1")])
 def test_a_process_on_some_of_the_cpus_fails(node, read, subject):
     node.put(read, text=status(cpus="0-62"))
     assert node.bad(LIVE) == {f"{subject} CPUs": FAIL}
@@ -103,7 +103,7 @@ def test_a_process_on_some_of_the_cpus_fails(node, read, subject):
 
 def test_a_process_with_the_memory_of_one_numa_node_fails(node):
     node.put(SESSION, text=status(nodes="0"))
-    assert node.bad(LIVE) == {"this session NUMA nodes": FAIL}
+    assert node.bad(LIVE) == {"this login NUMA nodes": FAIL}
 
 
 @pytest.mark.parametrize(
@@ -116,11 +116,11 @@ def test_a_process_with_the_memory_of_one_numa_node_fails(node):
 )
 def test_cpus_that_the_command_line_keeps_free_are_not_missed(node, read, text):
     node.put(SESSION, text=status(cpus="0-7"))
-    assert node.bad(LIVE) == {"this session CPUs": FAIL}
+    assert node.bad(LIVE) == {"this login CPUs": FAIL}
     node.put(read, text=text, status="ok")
     assert node.bad(LIVE) == {}
     node.put(SESSION, text=status(cpus="0-6"))
-    assert node.bad(LIVE) == {"this session CPUs": FAIL}
+    assert node.bad(LIVE) == {"this login CPUs": FAIL}
 
 
 def test_a_kernel_that_keeps_nothing_free_says_so_in_its_own_way(node):
@@ -165,7 +165,7 @@ def test_in_a_container_its_hosts_bounds_are_not_the_nodes(container):
 
 def test_in_a_container_sessions_may_use_what_pid_1_may(container):
     container.put(SESSION, text=status("4", "1"))
-    assert container.bad(LIVE) == {"this session CPUs": FAIL}
+    assert container.bad(LIVE) == {"this login CPUs": FAIL}
 
 
 def test_in_a_container_pid_1_may_use_what_sessions_may(container):
@@ -175,7 +175,7 @@ def test_in_a_container_pid_1_may_use_what_sessions_may(container):
 
 def test_in_a_container_its_topmost_group_tells_of_pid_1_too(container):
     container.results["glob /sys/fs/cgroup/cpuset.cpus.effective"] = [one("4-9\n")]
-    assert container.bad(LIVE) == {"this session CPUs": FAIL, "PID 1 CPUs": FAIL}
+    assert container.bad(LIVE) == {"this login CPUs": FAIL, "PID 1 CPUs": FAIL}
 
 
 # Control groups now
