@@ -14,6 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from msgspec import Struct
+
 from hfprov.errors import NoEvidenceError
 
 if TYPE_CHECKING:
@@ -107,8 +109,7 @@ def command(
     return Read(f"run {label} (each {each})" if each else f"run {label}", request)
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """What the probe saw for one file or one run of a command."""
 
     name: str
@@ -132,7 +133,7 @@ class Result:
         return self.status == "ok"
 
 
-_KNOWN_KEYS = frozenset(Result.__dataclass_fields__)
+_KNOWN_KEYS = frozenset(Result.__struct_fields__)
 
 
 def _result(raw: Mapping[str, Any]) -> Result:

@@ -7,9 +7,10 @@ nothing is worse than a red one.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Outcome(StrEnum):
@@ -74,8 +75,7 @@ class Impact(StrEnum):
     """Never done by hfprov: hardware, firmware, or a decision that belongs to a person."""
 
 
-@dataclass(frozen=True, slots=True)
-class Waived:
+class Waived(Struct, frozen=True):
     """Somebody answers for a finding that is not good, for a time. It changes no outcome."""
 
     owner: str
@@ -93,8 +93,7 @@ class Waived:
         return f"the waiver of {self.owner} expired {until}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """What a check found about one subject of a host (an interface, a GPU, a service, ``""``)."""
 
     outcome: Outcome
@@ -106,8 +105,7 @@ class Finding:
     waiver: Waived | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """A finding with the name of its check: what is recorded, reported and compared."""
 
     check: str

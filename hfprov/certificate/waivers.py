@@ -14,12 +14,13 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
+from msgspec import structs
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from hfprov.checks.registry import all_checks
@@ -120,7 +121,7 @@ class Waivers:
             return verdict
         last = max(found, key=lambda one: one.expires)
         waived = Waived(last.owner, last.reason, last.expires)
-        return replace(verdict, finding=replace(verdict.finding, waiver=waived))
+        return structs.replace(verdict, finding=structs.replace(verdict.finding, waiver=waived))
 
 
 NO_WAIVERS = Waivers()

@@ -7,7 +7,8 @@ NVIDIA's driver, README, NVreg_DeviceFileMode.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError
@@ -15,8 +16,7 @@ from hfprov.evidence.text import excerpt
 from hfprov.reading import Observation, Read, Result, Source, listing
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """What others than root must be able to do at a place, and what they must not."""
 
     all_of: int
@@ -53,8 +53,7 @@ PLACES: Mapping[str, Wanted] = {
 _READS = {place: listing(place) for place in PLACES}
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """One place as it is."""
 
     path: str

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence import amd_smi_tables as tables
@@ -132,8 +133,7 @@ def _from_json(text: str) -> AmdSmi | ToolFailure:
     )
 
 
-@dataclass(slots=True)
-class _Entries:
+class _Entries(Struct):
     """What the entries of a JSON document say, put together per GPU."""
 
     devices: list[forms.Device] = field(default_factory=list)

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.evidence.fields import FieldError
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """Which GPU this is."""
 
     bdf: str | None = None
@@ -37,8 +37,7 @@ class Identity:
     partition_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Software:
+class Software(Struct, frozen=True):
     """The VBIOS (IFWI since ROCm 7) and the kernel driver."""
 
     vbios_name: str | None = None
@@ -49,8 +48,7 @@ class Software:
     driver_version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pcie:
+class Pcie(Struct, frozen=True):
     """The link now (``metric``) and at most (``static``)."""
 
     width: int | None = None
@@ -65,8 +63,7 @@ class Pcie:
     nak_received_count: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     max_power_w: float | None = None
     min_power_w: float | None = None
     socket_power_w: float | None = None
@@ -78,8 +75,7 @@ class Limits:
     shutdown_memory_c: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Vram:
+class Vram(Struct, frozen=True):
     type: str | None = None
     vendor: str | None = None
     total_mib: float | None = None
@@ -87,22 +83,19 @@ class Vram:
     used_mib: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
+class Partition(Struct, frozen=True):
     compute: str | None = None
     """``SPX``, ``CPX`` ...; called accelerator partition since ROCm 6.4."""
     memory: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     gfx_percent: float | None = None
     memory_percent: float | None = None
     media_percent: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Power:
+class Power(Struct, frozen=True):
     socket_w: float | None = None
     gfx_voltage_mv: float | None = None
     soc_voltage_mv: float | None = None
@@ -112,8 +105,7 @@ class Power:
     """``UNTHROTTLED`` or ``THROTTLED``; ``N/A`` since MI300, see :class:`Violations`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(Struct, frozen=True):
     name: str
     mhz: float | None = None
     min_mhz: float | None = None
@@ -122,15 +114,13 @@ class Clock:
     deep_sleep: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Temperature:
+class Temperature(Struct, frozen=True):
     edge_c: float | None = None
     hotspot_c: float | None = None
     memory_c: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EccBlock:
+class EccBlock(Struct, frozen=True):
     name: str
     correctable: int | None = None
     uncorrectable: int | None = None
@@ -139,8 +129,7 @@ class EccBlock:
     """``ENABLED`` or ``DISABLED`` (``static``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ecc:
+class Ecc(Struct, frozen=True):
     correctable: int | None = None
     uncorrectable: int | None = None
     deferred: int | None = None
@@ -149,8 +138,7 @@ class Ecc:
     blocks: tuple[EccBlock, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """One reason to throttle: how often so far, whether now, and for how much of the time."""
 
     name: str
@@ -159,8 +147,7 @@ class Violation:
     activity_percent: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Struct, frozen=True):
     pid: int | None
     name: str | None
     vram_bytes: float | None = None
@@ -172,22 +159,19 @@ class PageState(enum.StrEnum):
     UNRESERVABLE = "un_res"
 
 
-@dataclass(frozen=True, slots=True)
-class BadPage:
+class BadPage(Struct, frozen=True):
     state: PageState
     address: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class BadPages:
+class BadPages(Struct, frozen=True):
     """Bad memory pages. ``available`` is False when the tool says ``N/A`` instead of a list."""
 
     available: bool
     pages: tuple[BadPage, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Firmware:
+class Firmware(Struct, frozen=True):
     name: str
     version: str | None
 
@@ -199,8 +183,7 @@ class PortState(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Xgmi:
+class Xgmi(Struct, frozen=True):
     bit_rate_gbit_s: float | None = None
     max_bandwidth_gbit_s: float | None = None
     link_type: str | None = None
@@ -208,8 +191,7 @@ class Xgmi:
     """State of each xGMI port; None when the release does not print it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(Struct, frozen=True):
     index: int
     identity: Identity = Identity()
     software: Software | None = None
@@ -232,8 +214,7 @@ class Gpu:
     errors: tuple[FieldError, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """How one GPU reaches another."""
 
     source_bdf: str
@@ -251,16 +232,14 @@ class Link:
     atomics: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
+class Versions(Struct, frozen=True):
     tool: str | None = None
     library: str | None = None
     rocm: str | None = None
     driver: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AmdSmi:
+class AmdSmi(Struct, frozen=True):
     """One document of amd-smi. ``complete`` is False when parts of it were visibly left out."""
 
     gpus: tuple[Gpu, ...] = ()

@@ -10,8 +10,9 @@ import csv
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.fields import integer, not_understood
@@ -24,8 +25,7 @@ _PROMPT = re.compile(r"\S*[$#] ")
 _DEEPEST = 16
 
 
-@dataclass(slots=True)
-class Device:
+class Device(Struct):
     """One device while its lines are read: its kind (``gpu``, ``cpu``, ``core``) and leaves."""
 
     kind: str
@@ -33,8 +33,7 @@ class Device:
     leaves: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     devices: list[Device] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     stack: list[tuple[int, str]] = field(default_factory=list)

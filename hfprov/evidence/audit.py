@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.evidence import systemd
@@ -37,8 +38,7 @@ def is_blanket(rule: str) -> bool:
     return " -S " in rule and bounded is None
 
 
-@dataclass(frozen=True, slots=True)
-class Audit:
+class Audit(Struct, frozen=True):
     """What is audited."""
 
     results: Mapping[str, Result]

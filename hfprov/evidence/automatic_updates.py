@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
@@ -46,8 +47,7 @@ def parse_dump(text: str) -> Mapping[str, tuple[str, ...]]:
     return {name: tuple(values) for name, values in found.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Updates:
+class Updates(Struct, frozen=True):
     """How a node updates itself."""
 
     path: str

@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.grub_config import Entry, expand, split_words

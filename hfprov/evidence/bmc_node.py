@@ -5,7 +5,7 @@ A BMC answers slowly (tens of milliseconds for each record), so that both have a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -22,8 +22,7 @@ EVENTS = command(
 SENSORS = command("ipmitool", "sdr", "elist", timeout=15, limit=256 * 1024, needs=_DEVICES)
 
 
-@dataclass(frozen=True, slots=True)
-class EventLog:
+class EventLog(Struct, frozen=True):
     """The newest events, and the node's clock when they were read (seconds since 1970)."""
 
     events: SelFacts

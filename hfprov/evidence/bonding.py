@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import empty, integer, lines_of, value_or_none
@@ -39,8 +41,7 @@ _MODES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """One interface of a bond."""
 
     name: str
@@ -55,8 +56,7 @@ class Member:
     partner_churned: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregator:
+class Aggregator(Struct, frozen=True):
     """The aggregator that 802.3ad uses."""
 
     id: int
@@ -65,8 +65,7 @@ class Aggregator:
     """None when there is no partner: the switch does not speak LACP (all zero)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bond:
+class Bond(Struct, frozen=True):
     """One file of ``/proc/net/bonding``."""
 
     mode: BondMode
@@ -92,8 +91,7 @@ _STARTS = "Ethernet Channel Bonding Driver:"
 _SPEED = re.compile(r"(?P<mbps>[0-9]{1,9}) Mbps")
 
 
-@dataclass(slots=True)
-class _Block:
+class _Block(Struct):
     """Pairs of the bond itself, or of one member; the first of a repeated key counts."""
 
     pairs: dict[str, str]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError
@@ -52,8 +53,7 @@ _PATTERN = r"sysctl|/proc/sys/|\bmtu\b|scaling_governor|cpupower|transparent_hug
 _READ = grep(_PATTERN, *_PLACES)
 
 
-@dataclass(frozen=True, slots=True)
-class BootSetting:
+class BootSetting(Struct, frozen=True):
     """One value that a line sets."""
 
     name: str

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -40,8 +41,7 @@ _ADDED = ("BOOT_IMAGE", "initrd", "vt.handoff")
 _ASSIGNMENT = re.compile(r"^[ \t]*(?:export[ \t]+)?(GRUB_[A-Z_]+)(\+?)=(.*)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class BootLoader:
+class BootLoader(Struct, frozen=True):
     """GRUB as it will find itself at the next boot."""
 
     menu: Menu
@@ -104,8 +104,7 @@ LOADER: Source[BootLoader] = Source(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Struct, frozen=True):
     """One assignment of a shell file that grub-mkconfig reads."""
 
     name: str
@@ -117,8 +116,7 @@ class Assignment:
     """Written with ``+=``."""
 
 
-@dataclass(frozen=True, slots=True)
-class GrubDefaults:
+class GrubDefaults(Struct, frozen=True):
     """The settings that the menu is made of, in the order in which they are read."""
 
     assignments: tuple[Assignment, ...]

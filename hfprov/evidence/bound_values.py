@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.cpulist import parse_cpulist
@@ -36,8 +37,7 @@ OF_SETTING = {
 """Settings of systemd; the last one is for older control groups."""
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(Struct, frozen=True):
     """What the node has for work."""
 
     cpus: frozenset[int]

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
@@ -25,43 +25,37 @@ _LARGEST = 1024 * 1024
 _DEEPEST = 24
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceNode:
+class DeviceNode(Struct, frozen=True):
     path: str
     """In the container."""
     host_path: str
     """On the host; the same as ``path`` when the file names none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(Struct, frozen=True):
     name: str
     path: str
     arguments: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(Struct, frozen=True):
     host_path: str
     container_path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Edits:
+class Edits(Struct, frozen=True):
     device_nodes: tuple[DeviceNode, ...] = ()
     hooks: tuple[Hook, ...] = ()
     mounts: tuple[Mount, ...] = ()
     environment: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Struct, frozen=True):
     name: str
     edits: Edits
 
 
-@dataclass(frozen=True, slots=True)
-class CdiSpec:
+class CdiSpec(Struct, frozen=True):
     version: str
     kind: str
     """``vendor/class``: ``nvidia.com/gpu``."""
@@ -72,8 +66,7 @@ class CdiSpec:
     """``{{ .name }}`` left in the file: a template that was never rendered, unusable as it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class CdiList:
+class CdiList(Struct, frozen=True):
     """Qualified device names as the toolkit lists them."""
 
     devices: tuple[str, ...]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -35,8 +36,7 @@ RIVALS = (
 SOURCE_WORDS = frozenset({"server", "pool", "peer"})
 
 
-@dataclass(frozen=True, slots=True)
-class Directive:
+class Directive(Struct, frozen=True):
     """One directive of chrony.conf(5)."""
 
     words: tuple[str, ...]
@@ -66,8 +66,7 @@ def parse_directives(text: str, path: str) -> tuple[Directive, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True):
     """All that chronyd reads at its start."""
 
     directives: tuple[Directive, ...]
@@ -120,8 +119,7 @@ CONFIGURATION: Source[Configuration | None] = Source(
 """None where there is no main file, which is evidence: chrony is not installed."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimeSource:
+class TimeSource(Struct, frozen=True):
     """One line of ``chronyc sources``."""
 
     mode: str
@@ -183,8 +181,7 @@ SOURCES: Source[tuple[TimeSource, ...] | None] = Source(
 """None where there is no chronyc."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tracking:
+class Tracking(Struct, frozen=True):
     """``chronyc tracking``."""
 
     reference: str

@@ -7,7 +7,8 @@ Sources: NVIDIA/nccl and ROCm/rccl, src/misc/param.cc (the file in the home dire
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.evidence.assignments import Assignments, is_read
@@ -31,8 +32,7 @@ BEGIN = "# BEGIN of what the role 'comm_library' writes; see its README"
 END = "# END of what the role 'comm_library' writes; see its README"
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """The role's lines in a file that others may write to as well."""
 
     lines: tuple[str, ...]
@@ -94,8 +94,7 @@ _IN_HOMES = (
 _NAMES = "NCCL|RCCL|UCX"
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
+class Set(Struct, frozen=True):
     """One place where a variable gets a value."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -28,15 +29,13 @@ CDI_SPECS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Invalid:
+class Invalid(Struct, frozen=True):
     """A file that the daemon will refuse as well, and why."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Runtimes:
+class Runtimes(Struct, frozen=True):
     """What is installed, and its configuration; None where there is no file: the defaults hold."""
 
     installed: frozenset[str]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
@@ -42,8 +43,7 @@ TIMES: Source[Mapping[str, float]] = Source(
 """When each file was last written, and when the daemon was started: seconds by path."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(Struct, frozen=True):
     """What a container got, and with which settings; kept by the role."""
 
     result: Result

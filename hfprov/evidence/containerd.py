@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
@@ -21,8 +22,7 @@ TOOL = "containerd"
 _LARGEST = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
+class Runtime(Struct, frozen=True):
     name: str
     type: str | None
     """``io.containerd.runc.v2`` and the like."""
@@ -32,8 +32,7 @@ class Runtime:
     privileged_without_host_devices: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerdConfig:
+class ContainerdConfig(Struct, frozen=True):
     engine: str
     """``containerd`` or ``cri-o``."""
     version: int

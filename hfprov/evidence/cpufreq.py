@@ -6,7 +6,8 @@ Source: the kernel's Documentation/admin-guide/pm/cpufreq.rst.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.sysfs_attributes import one_line, parse_number
@@ -18,8 +19,7 @@ GOVERNORS = frozenset(
 """Every governor that mainline Linux has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scaling:
+class Scaling(Struct, frozen=True):
     """The scaling of one CPU. Frequencies in GHz; None where the file is absent."""
 
     cpu: int

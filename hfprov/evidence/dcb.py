@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import (
@@ -23,8 +24,7 @@ from hfprov.evidence.net_lines import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Dcb:
+class Dcb(Struct, frozen=True):
     """What one or several ``dcb … show`` told. None: that object was not shown."""
 
     pfc: Mapping[int, bool] | None = None

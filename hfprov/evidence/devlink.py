@@ -7,14 +7,14 @@ output was at hand. A stored version that differs from the running one means a p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import Node, json_value
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceInfo:
+class DeviceInfo(Struct, frozen=True):
     """``devlink dev info`` of one device (``pci/0000:03:00.0``)."""
 
     device: str
@@ -34,8 +34,7 @@ class DeviceInfo:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class HealthReporter:
+class HealthReporter(Struct, frozen=True):
     """One reporter of ``devlink health show``."""
 
     device: str
@@ -46,8 +45,7 @@ class HealthReporter:
     recoveries: int
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """One parameter of ``devlink dev param show``: values by mode (``runtime``, ``driverinit``)."""
 
     device: str
@@ -55,8 +53,7 @@ class Parameter:
     values: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class DevlinkPort:
+class DevlinkPort(Struct, frozen=True):
     """One port of ``devlink port show``."""
 
     port: str
@@ -67,8 +64,7 @@ class DevlinkPort:
     lanes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Devlink:
+class Devlink(Struct, frozen=True):
     """What one devlink command told; the other lists are None."""
 
     info: tuple[DeviceInfo, ...] | None = None

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
@@ -22,8 +23,7 @@ from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Read, Result, Source, command, file
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """How a tool is asked whether it runs."""
 
     argv: tuple[str, ...]
@@ -65,8 +65,7 @@ QUESTIONS: Mapping[str, Question] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What one tool said."""
 
     version: str
@@ -197,8 +196,7 @@ _DIGESTS = command("sha256sum", STREAM_SOURCE, STREAM_PROGRAM)
 _FILES = (file(STREAM_SOURCE, limit=0), file(STREAM_PROGRAM, limit=0))
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(Struct, frozen=True):
     """STREAM as it was built on the node."""
 
     stamp: tuple[str, ...]

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -59,8 +60,7 @@ class BuildState(StrEnum):
     BROKEN = "broken"
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
+class Build(Struct, frozen=True):
     """One line of ``dkms status``. A module that was only added has no kernel."""
 
     module: str
@@ -77,8 +77,7 @@ class Build:
         return self.state in (BuildState.INSTALLED, BuildState.INSTALLED_WEAK)
 
 
-@dataclass(frozen=True, slots=True)
-class DkmsStatus:
+class DkmsStatus(Struct, frozen=True):
     """What DKMS says."""
 
     builds: tuple[Build, ...]
@@ -116,8 +115,7 @@ def parse_status(text: str) -> DkmsStatus:
     return DkmsStatus(tuple(builds), tuple(complaints))
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalModules:
+class ExternalModules(Struct, frozen=True):
     """The modules from outside of the kernel that one installed kernel has."""
 
     files: frozenset[str]
@@ -126,8 +124,7 @@ class ExternalModules:
     """Those that ``modules.dep`` names, which modprobe can find; None where there is no index."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dkms:
+class Dkms(Struct, frozen=True):
     """DKMS's view, and what is really there by release of the kernel."""
 
     status: DkmsStatus | None
@@ -174,8 +171,7 @@ def _files_of(seen: Observation, release: str) -> frozenset[str]:
 DKMS: Source[Dkms] = Source("modules of dkms", lambda _: (STATUS, INDEX, *FILES), _parse_dkms)
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(Struct, frozen=True):
     """Whether modprobe will find a module once a certain kernel runs, and why not."""
 
     path: str

@@ -7,7 +7,7 @@ processors, memory modules, power supplies and TPM. Layouts: dmidecode 2.11 to 3
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.dmidecode_structures import Structure, read_structures
@@ -19,8 +19,7 @@ _UNITS = {"kB": 1 / 1024, "KB": 1 / 1024, "MB": 1, "GB": 1024, "TB": 1024 * 1024
 _UNITS.update({"KiB": 1 / 1024, "MiB": 1, "GiB": 1024, "TiB": 1024 * 1024})
 
 
-@dataclass(frozen=True, slots=True)
-class Bios:
+class Bios(Struct, frozen=True):
     """DMI type 0."""
 
     vendor: str | None
@@ -28,8 +27,7 @@ class Bios:
     release_date: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A named part with a serial number: system (type 1), board (2) or chassis (3)."""
 
     manufacturer: str | None
@@ -43,8 +41,7 @@ class Part:
     """Fields that hold what the vendor left there: they identify nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Processor:
+class Processor(Struct, frozen=True):
     """DMI type 4: one socket."""
 
     socket: str
@@ -59,8 +56,7 @@ class Processor:
     max_mhz: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryDevice:
+class MemoryDevice(Struct, frozen=True):
     """DMI type 17: one slot. Speeds in MT/s; None: unknown, or an empty slot."""
 
     locator: str
@@ -86,8 +82,7 @@ class MemoryDevice:
         return self.total_width_bits > self.data_width_bits
 
 
-@dataclass(frozen=True, slots=True)
-class PowerSupply:
+class PowerSupply(Struct, frozen=True):
     """DMI type 39."""
 
     name: str | None
@@ -102,8 +97,7 @@ class PowerSupply:
     plugged: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Tpm:
+class Tpm(Struct, frozen=True):
     """DMI type 43."""
 
     specification: str | None
@@ -111,8 +105,7 @@ class Tpm:
     description: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class DmidecodeFacts:
+class DmidecodeFacts(Struct, frozen=True):
     """What dmidecode says. None or empty: no structure of that type in the text."""
 
     bios: Bios | None

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.evidence.host_values import bad_line, numbered_lines
 from hfprov.evidence.text import excerpt
@@ -29,8 +30,7 @@ _ONBOARD = re.compile(r"On Board Device (?:[0-9]+ )?Information")
 _END_OF_TABLE = 127
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(Struct, frozen=True):
     """One structure. Values of keys with a list below them are the lines of the list, joined."""
 
     handle: str
@@ -48,8 +48,7 @@ class Structure:
         return value
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """All structures of one output."""
 
     is_dmidecode: bool

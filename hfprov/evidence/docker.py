@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.docker_daemon import DaemonConfig, daemon_config, strings
@@ -27,8 +28,7 @@ from hfprov.evidence.text import clean, excerpt
 TOOL = "docker"
 
 
-@dataclass(frozen=True, slots=True)
-class DockerInfo:
+class DockerInfo(Struct, frozen=True):
     """The daemon as it runs. None: not printed by this release."""
 
     server_version: str | None = None

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.fields import Fields, mapping, sequence
 from hfprov.evidence.text import excerpt
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonRuntime:
+class DaemonRuntime(Struct, frozen=True):
     name: str
     path: str | None
     arguments: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonConfig:
+class DaemonConfig(Struct, frozen=True):
     """``/etc/docker/daemon.json``, which is what was asked for, not what runs."""
 
     runtimes: tuple[DaemonRuntime, ...]

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from msgspec import structs
+
 from hfprov.evidence.text import clean
 from hfprov.reading import Read, Result, command
 
@@ -70,9 +72,11 @@ class OwnQuery(Read):
             return found
         rows = _rows(result.text)
         if rows is None:
-            return (replace(result, status="error", text="", stderr="dpkg-query: unknown form"),)
+            return (
+                structs.replace(result, status="error", text="", stderr="dpkg-query: unknown form"),
+            )
         wanted = [row for row in rows if self.takes_all or self._asks_for(row[0])]
-        return (replace(result, text="".join(self._shown(row) for row in wanted)),)
+        return (structs.replace(result, text="".join(self._shown(row) for row in wanted)),)
 
     def _asks_for(self, name: str) -> bool:
         return any(fnmatchcase(name, one) for one in self.patterns)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.catalogue.drivers import drivers
@@ -67,8 +68,7 @@ def _package_reads(baseline: Baseline) -> tuple[Read, Read, Read]:
     return dpkg, rpm, LOCKS
 
 
-@dataclass(frozen=True, slots=True)
-class DriverPackage:
+class DriverPackage(Struct, frozen=True):
     """One package of a driver."""
 
     version: str

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import natural
@@ -21,8 +22,7 @@ _DIMM = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DimmErrors:
+class DimmErrors(Struct, frozen=True):
     """Errors of one module since the driver was loaded."""
 
     controller: int
@@ -32,8 +32,7 @@ class DimmErrors:
     uncorrected: int
 
 
-@dataclass(frozen=True, slots=True)
-class Controller:
+class Controller(Struct, frozen=True):
     """Errors of one memory controller since the driver was loaded."""
 
     index: int

@@ -7,8 +7,9 @@ start; :attr:`FabricManagerLog.runs` keeps them apart.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nvidia_smi.values import find_pci_address
@@ -43,8 +44,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _LONGEST = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class FabricEvent:
+class FabricEvent(Struct, frozen=True):
     """An entry of level WARNING or worse, or one that reports an error of a switch."""
 
     kind: str
@@ -61,8 +61,7 @@ class FabricEvent:
     port: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FabricRun:
+class FabricRun(Struct, frozen=True):
     """What is in the log from one start of the fabric manager to the next."""
 
     version: str = ""
@@ -81,8 +80,7 @@ class FabricRun:
     entries: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FabricManagerLog:
+class FabricManagerLog(Struct, frozen=True):
     runs: tuple[FabricRun, ...]
     """In the order of the log; the last one is the present."""
     lines: int
@@ -102,8 +100,7 @@ class FabricManagerLog:
         return tuple(event for run in self.runs for event in run.events)
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """A run while its lines are read."""
 
     version: str = ""
@@ -132,8 +129,7 @@ class _Run:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     level: str
     message: str
     time_text: str

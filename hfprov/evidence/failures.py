@@ -10,7 +10,8 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.evidence.text import excerpt
 
@@ -32,8 +33,7 @@ class FailureKind(enum.StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFailure:
+class ToolFailure(Struct, frozen=True):
     """The tool ran, or should have run, and says that it cannot answer."""
 
     kind: FailureKind

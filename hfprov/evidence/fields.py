@@ -11,15 +11,15 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import Pairs, clean, excerpt, is_missing, json_decoder, number
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(Struct, frozen=True):
     """A value of one device that is an error marker or not understood."""
 
     field: str
@@ -64,8 +64,7 @@ def looks_like_json(text: str) -> bool:
     return _JSON_START.search(text) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedJson:
+class EmbeddedJson(Struct, frozen=True):
     """A JSON document among other lines, which are what the tool printed around it."""
 
     document: Any

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.system import MOUNTS
@@ -35,8 +37,7 @@ _ASKED = command("df", "-k", "--output=size,avail,itotal,iavail,target", *_PLACE
 DISK_FREE = _DiskFree(_ASKED.id, _ASKED.request)
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(Struct, frozen=True):
     """How much of a file system is free: KiB, and inodes where their number is bounded."""
 
     size_kib: int
@@ -46,8 +47,7 @@ class Room:
     inodes_available: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FileSystem:
+class FileSystem(Struct, frozen=True):
     """One mounted file system."""
 
     mount: str

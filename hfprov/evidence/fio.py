@@ -7,8 +7,9 @@ second and nanoseconds. A job with an error is kept with its number: fio exits 0
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
@@ -18,8 +19,7 @@ from hfprov.evidence.text import Pairs, clean, excerpt, number, without_contradi
 TOOL = "fio"
 
 
-@dataclass(frozen=True, slots=True)
-class Latency:
+class Latency(Struct, frozen=True):
     mean_ns: float
     min_ns: float
     max_ns: float
@@ -28,8 +28,7 @@ class Latency:
     """Percentile (99.9) to latency; empty when fio was not asked for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Direction:
+class Direction(Struct, frozen=True):
     """Reads, writes or trims of one job."""
 
     bandwidth_bytes_s: float
@@ -42,8 +41,7 @@ class Direction:
     """Submission and completion together; its percentiles need ``lat_percentiles=1``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     name: str
     error: int
     """errno of the first error; 0 is none."""
@@ -54,14 +52,12 @@ class Job:
     """Options of the job over the global ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class Disk:
+class Disk(Struct, frozen=True):
     name: str
     utilisation_percent: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Fio:
+class Fio(Struct, frozen=True):
     version: str
     jobs: tuple[Job, ...]
     disks: tuple[Disk, ...]

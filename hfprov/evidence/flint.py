@@ -6,23 +6,22 @@ The tool prints ``FW Version(Running)`` only while the stored firmware is not th
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import empty, numbered, value_or_none
 from hfprov.evidence.text import excerpt
 
 
-@dataclass(frozen=True, slots=True)
-class RomImage:
+class RomImage(Struct, frozen=True):
     """One expansion ROM in the image: ``UEFI``, ``PXE``, ``UEFI Virtio net``."""
 
     type: str
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Firmware:
+class Firmware(Struct, frozen=True):
     """What is in the flash, and what runs."""
 
     image_type: str | None

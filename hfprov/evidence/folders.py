@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError
@@ -42,8 +43,7 @@ _STAFF = re.compile(r"^staff:[^:\n]*:50:[ \t]*$", re.MULTILINE)
 """The group without a member. Debian has given it /usr/local, mode 2775; Debian Policy, 9.1.2."""
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Struct, frozen=True):
     """One folder, or that to which a link of this name leads."""
 
     owner: int

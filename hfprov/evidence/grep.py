@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from msgspec import Struct
+
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence.text import clean, excerpt
 from hfprov.probe_commands import STDERR_LIMIT
@@ -43,8 +45,7 @@ _GONE = "No such file or directory"
 """It was there a moment before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line of a file."""
 
     path: str

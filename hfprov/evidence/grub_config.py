@@ -13,7 +13,9 @@ import itertools
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import clean, excerpt
@@ -27,8 +29,7 @@ _RELEASE = re.compile(r"vmlinu[xz]-(\S+)$")
 _MOST_ENTRIES = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One entry of the menu that boots a kernel, or something else (memtest, firmware setup)."""
 
     title: str
@@ -52,8 +53,7 @@ class Entry:
         return match[1] if match else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Menu:
+class Menu(Struct, frozen=True):
     """All entries in order, those of submenus after their submenu's place."""
 
     entries: tuple[Entry, ...]
@@ -63,8 +63,7 @@ class Menu:
     """Entries come from files of the Boot Loader Specification (``blscfg``)."""
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     kind: str
     """``menuentry``, ``submenu``, or ``other`` for a function."""
     title: str = ""
@@ -181,8 +180,7 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda match: environment.get(match[1], ""), text)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """The entry that boots, and by which word."""
 
     entry: Entry

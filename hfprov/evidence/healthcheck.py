@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import clean, excerpt
@@ -34,8 +35,7 @@ _SCOUT = re.compile(r"^Running NCCL test on \d+ nodes|COMPREHENSIVE NODE ACCOUNT
 _LONGEST = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class HealthcheckItem:
+class HealthcheckItem(Struct, frozen=True):
     name: str
     status: str
     """``pass``, ``warn``, ``fail``, ``skip`` or ``crash``."""
@@ -43,8 +43,7 @@ class HealthcheckItem:
     bandwidth_gbytes_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HealthcheckLog:
+class HealthcheckLog(Struct, frozen=True):
     """A run of ``check_gpu_setup.py`` or ``active_healthcheck.py``."""
 
     name: str
@@ -61,8 +60,7 @@ class HealthcheckLog:
         return sum(1 for item in self.items if item.status != "skip")
 
 
-@dataclass(frozen=True, slots=True)
-class ScoutPair:
+class ScoutPair(Struct, frozen=True):
     one: str
     other: str
     bandwidth_gbytes_s: float | None
@@ -70,8 +68,7 @@ class ScoutPair:
     result: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NcclScout:
+class NcclScout(Struct, frozen=True):
     """A run of ``ncclscout.py``: nodes tested in pairs."""
 
     pairs: tuple[ScoutPair, ...]

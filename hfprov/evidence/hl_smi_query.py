@@ -6,7 +6,8 @@ import csv
 import io
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.fields import FieldError, Fields, not_understood, numbered_lines
@@ -15,8 +16,7 @@ TOOL = "hl-smi"
 MIB = {"MiB": 1.0, "Mib": 1.0, "MB": 1.0, "GiB": 1024.0, "GB": 1024.0}
 
 
-@dataclass(frozen=True, slots=True)
-class Aip:
+class Aip(Struct, frozen=True):
     """One accelerator. None: not available, or not in this form of the output."""
 
     index: int | None
@@ -43,21 +43,18 @@ class Aip:
     errors: tuple[FieldError, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Struct, frozen=True):
     index: int
     pid: int
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(Struct, frozen=True):
     number: int
     up: bool
 
 
-@dataclass(frozen=True, slots=True)
-class HlSmi:
+class HlSmi(Struct, frozen=True):
     version: str | None = None
     """Version of the tool with its firmware (``hl-1.16.0-fw-50.1.2.0``)."""
     driver_version: str | None = None

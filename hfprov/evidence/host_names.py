@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
@@ -18,8 +19,7 @@ _NONE = ("", "(none)", "localhost")
 """Names that say nothing; short ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostNames:
+class HostNames(Struct, frozen=True):
     """Both names without their domains, in small letters."""
 
     live: str

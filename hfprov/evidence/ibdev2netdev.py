@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.evidence.net_lines import empty, not_understood, numbered
 
 
-@dataclass(frozen=True, slots=True)
-class NetdevLink:
+class NetdevLink(Struct, frozen=True):
     """One RDMA port. ``up`` is the state of the network device, not of the RDMA port."""
 
     device: str

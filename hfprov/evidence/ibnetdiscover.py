@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import not_understood
 
 
-@dataclass(frozen=True, slots=True)
-class Cable:
+class Cable(Struct, frozen=True):
     """One end of a cable, as seen from the node that lists it."""
 
     port: int
@@ -21,8 +21,7 @@ class Cable:
     """``4xHDR``; None where not told."""
 
 
-@dataclass(frozen=True, slots=True)
-class FabricNode:
+class FabricNode(Struct, frozen=True):
     """A switch or an adapter."""
 
     id: str
@@ -33,8 +32,7 @@ class FabricNode:
     cables: tuple[Cable, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Fabric:
+class Fabric(Struct, frozen=True):
     """Everything found from one node of the fabric."""
 
     nodes: tuple[FabricNode, ...]

@@ -7,7 +7,8 @@ gone is named nowhere else. For ``ibnetdiscover`` see :mod:`hfprov.evidence.ibne
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.ibnetdiscover import Fabric, looks_like_fabric, parse_fabric
@@ -15,8 +16,7 @@ from hfprov.evidence.net_lines import decimal, empty, hexadecimal, integer, numb
 from hfprov.evidence.text import excerpt
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(Struct, frozen=True):
     """One port of an adapter. States in lower case: ``active``, ``down``, ``init``, ``armed``."""
 
     number: int
@@ -37,8 +37,7 @@ class Port:
         return self.state == "active" and self.physical_state == "linkup"
 
 
-@dataclass(frozen=True, slots=True)
-class Adapter:
+class Adapter(Struct, frozen=True):
     """One RDMA device (``CA``). None: the form that was read does not have the value."""
 
     name: str
@@ -50,8 +49,7 @@ class Adapter:
     system_image_guid: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Adapters:
+class Adapters(Struct, frozen=True):
     """``ibstat`` or ``ibstatus``."""
 
     adapters: tuple[Adapter, ...]
@@ -61,15 +59,13 @@ class Adapters:
         return next((adapter for adapter in self.adapters if adapter.name == name), None)
 
 
-@dataclass(frozen=True, slots=True)
-class HostGuids:
+class HostGuids(Struct, frozen=True):
     """Port GUIDs (16 hexadecimal digits) by host: ``ibstat -p`` collected from several nodes."""
 
     hosts: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     name: str
     pairs: dict[str, str] = field(default_factory=dict)
     ports: list[tuple[int, dict[str, str]]] = field(default_factory=list)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import decimal, empty, integer, numbered, value_or_none
 from hfprov.evidence.text import excerpt
 
 
-@dataclass(frozen=True, slots=True)
-class Gid:
+class Gid(Struct, frozen=True):
     """One entry of a port's GID table; ``type`` is ``RoCE v1``, ``RoCE v2`` or None (IB)."""
 
     index: int
@@ -23,8 +23,7 @@ class Gid:
     type: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(Struct, frozen=True):
     """One port."""
 
     number: int
@@ -49,8 +48,7 @@ class Port:
         return self.width_lanes * self.lane_speed_gbps
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Struct, frozen=True):
     """One RDMA device. ``ibv_devices`` tells only ``name`` and ``node_guid``, ``-l`` the name."""
 
     name: str
@@ -66,8 +64,7 @@ class Device:
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Devices:
+class Devices(Struct, frozen=True):
     """Everything that was listed, and what the tool complained about."""
 
     devices: tuple[Device, ...]
@@ -94,8 +91,7 @@ _SPEED = re.compile(r"(?P<gbps>[0-9.]+) Gbps \([0-9]+\)|invalid speed \([0-9-]+\
 _CODED = re.compile(r"(?P<word>[A-Za-z_]+) \([0-9-]+\)")
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     name: str
     pairs: dict[str, str] = field(default_factory=dict)
     ports: list[tuple[int, dict[str, str], list[Gid]]] = field(default_factory=list)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, natural, numbered_lines, unknown_form
@@ -28,8 +29,7 @@ _MODES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class IfcfgFacts:
+class IfcfgFacts(Struct, frozen=True):
     """One ifcfg file."""
 
     device: str | None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError
@@ -26,8 +27,7 @@ _ROUTE_MTU = re.compile(r"\bmtu\s+(?:lock\s+)?([0-9]{1,6})\b")
 _INCLUDES = re.compile(r"(/etc/network/)?interfaces\.d(/\*(\.cfg)?)?/?")
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """One line of a stanza."""
 
     key: str
@@ -60,8 +60,7 @@ class Option:
         return tuple(int(mtu) for one in routes for mtu in _ROUTE_MTU.findall(one))
 
 
-@dataclass(frozen=True, slots=True)
-class Stanza:
+class Stanza(Struct, frozen=True):
     """An ``iface`` with its options."""
 
     name: str
@@ -70,8 +69,7 @@ class Stanza:
     options: tuple[Option, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Interfaces:
+class Interfaces(Struct, frozen=True):
     """All that ifupdown is told."""
 
     stanzas: tuple[Stanza, ...]

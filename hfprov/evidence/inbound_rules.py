@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+from msgspec import Struct
 
 from hfprov.evidence.text import clean
 
 
-@dataclass(frozen=True, slots=True)
-class Inbound:
+class Inbound(Struct, frozen=True):
     """What a firewall does with what comes in, by interface."""
 
     drops: bool = False
@@ -99,8 +99,7 @@ def parse_firewalld(configuration: str, zones: Mapping[str, str]) -> Inbound:
 DROP, ALLOW, JUMP = "drop", "allow", "jump"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One rule that holds for everything, or for all of one interface."""
 
     verdict: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
@@ -26,8 +27,7 @@ SMALLEST = 1024
 """Bytes; what is smaller is no file system. The smallest real ones have some hundred KiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """One file with its time of change (seconds since 1970) and size in bytes."""
 
     path: str
@@ -35,8 +35,7 @@ class File:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Initramfs:
+class Initramfs(Struct, frozen=True):
     """All images by release of the kernel, and the files that go into them."""
 
     images: Mapping[str, File]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from hfprov.evidence.host_values import bad_line, numbered_lines, unknown_form
 from hfprov.evidence.pcie import ADDRESS, normal_address
@@ -27,8 +28,7 @@ _SINGLE = frozenset({"ERR", "MIS", "Err", "BAD"})
 """Rows with one number for the whole machine: x86, arm64, powerpc."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interrupt:
+class Interrupt(Struct, frozen=True):
     """One row."""
 
     label: str
@@ -51,8 +51,7 @@ class Interrupt:
         return sum(self.counts)
 
 
-@dataclass(frozen=True, slots=True)
-class InterruptFacts:
+class InterruptFacts(Struct, frozen=True):
     """The whole file."""
 
     cpus: tuple[int, ...]

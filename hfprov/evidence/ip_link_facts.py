@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(Struct, frozen=True):
     """Counters of one direction. ``overruns`` also holds what newer kernels call missed."""
 
     bytes: int
@@ -20,8 +20,7 @@ class Traffic:
     collisions: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """An IP address of an interface; ``prefix_length`` belongs to ``peer`` where there is one."""
 
     family: str
@@ -32,8 +31,7 @@ class Address:
     peer: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Interface:
+class Interface(Struct, frozen=True):
     """One network interface. None: the form that was read does not have the value."""
 
     name: str
@@ -75,8 +73,7 @@ class Interface:
         return "UP" in self.flags and "LOWER_UP" in self.flags
 
 
-@dataclass(frozen=True, slots=True)
-class Interfaces:
+class Interfaces(Struct, frozen=True):
     """``ip link`` or ``ip addr``."""
 
     interfaces: tuple[Interface, ...]
@@ -91,8 +88,7 @@ class Interfaces:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
+class Neighbour(Struct, frozen=True):
     """One entry of ``ip neigh``."""
 
     address: str
@@ -103,8 +99,7 @@ class Neighbour:
     router: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbours:
+class Neighbours(Struct, frozen=True):
     """``ip neigh``."""
 
     entries: tuple[Neighbour, ...]

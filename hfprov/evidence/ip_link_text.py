@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.ip_link_facts import (
@@ -69,8 +70,7 @@ _LIMITS = re.compile(r"\b(?P<key>num[tr]xqueues|minmtu|maxmtu) (?P<value>[0-9]{1
 _NEW_KINDS = re.compile(r"[a-z][a-z0-9_]*")
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     """An interface while its lines are read."""
 
     name: str

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Throughput:
+class Throughput(Struct, frozen=True):
     """What one side sent or received in one direction, over all streams."""
 
     bits_per_second: float
@@ -24,8 +23,7 @@ class Throughput:
         return 100.0 * self.lost_packets / self.packets
 
 
-@dataclass(frozen=True, slots=True)
-class IperfResult:
+class IperfResult(Struct, frozen=True):
     """One run. ``sent`` is what the sender counted, ``received`` what really arrived."""
 
     protocol: str
@@ -49,8 +47,7 @@ class IperfResult:
     """One value per reporting interval, warm-up (``-O``) left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class NetperfStream:
+class NetperfStream(Struct, frozen=True):
     """One netperf run: throughput and the latencies of its histogram, in microseconds."""
 
     test: str
@@ -61,8 +58,7 @@ class NetperfStream:
     max_us: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class NetperfResults:
+class NetperfResults(Struct, frozen=True):
     """Several netperf runs as PerfKit Benchmarker stores them."""
 
     streams: tuple[NetperfStream, ...]

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, failure_line, numbered_lines, unknown_form
@@ -32,8 +33,7 @@ _FREEIPMI_LOG = re.compile(r"ID\s*[|,]\s*Date\s*[|,]\s*Time\s*[|,]")
 _NO_ENTRIES = re.compile(r"SEL has no entries", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class SelFacts:
+class SelFacts(Struct, frozen=True):
     """The system event log, in its order."""
 
     events: tuple[Event, ...]
@@ -50,8 +50,7 @@ class SelFacts:
         return tuple(event for event in last.values() if event.asserted is not False)
 
 
-@dataclass(frozen=True, slots=True)
-class SensorFacts:
+class SensorFacts(Struct, frozen=True):
     """Sensors of the BMC."""
 
     sensors: tuple[Sensor, ...]
@@ -62,8 +61,7 @@ class SensorFacts:
         return tuple(sensor for sensor in self.sensors if sensor.is_ok is False)
 
 
-@dataclass(frozen=True, slots=True)
-class PairFacts:
+class PairFacts(Struct, frozen=True):
     """``key : value`` output. A key that comes again further down has all its values."""
 
     kind: str
@@ -76,8 +74,7 @@ class PairFacts:
         return found[0] if found and found[0] else None
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(Struct, frozen=True):
     """One account slot of the BMC."""
 
     id: int
@@ -88,15 +85,13 @@ class User:
     privilege: str
 
 
-@dataclass(frozen=True, slots=True)
-class UserFacts:
+class UserFacts(Struct, frozen=True):
     """Accounts of the BMC."""
 
     users: tuple[User, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FruDevice:
+class FruDevice(Struct, frozen=True):
     """One field-replaceable unit: a board, a power supply."""
 
     description: str
@@ -105,8 +100,7 @@ class FruDevice:
     """Why the BMC could not read it: ``Device not present (…)``."""
 
 
-@dataclass(frozen=True, slots=True)
-class FruFacts:
+class FruFacts(Struct, frozen=True):
     """``fru print``."""
 
     devices: tuple[FruDevice, ...]

@@ -8,7 +8,8 @@ uncorrectable error, a lost redundancy, a failure.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, hexadecimal, natural, numbered_lines
@@ -35,8 +36,7 @@ _FIRST = re.compile(r"\s*([0-9a-f]{1,5})\s*")
 _COLUMNS = (5, 6, 7)
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """One entry of the log."""
 
     record: int

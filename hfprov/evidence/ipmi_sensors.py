@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import csv
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, numbered_lines
@@ -60,8 +61,7 @@ _FREEIPMI_COLUMNS = 6
 _SENSOR_COLUMNS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Sensor:
+class Sensor(Struct, frozen=True):
     """One sensor."""
 
     name: str

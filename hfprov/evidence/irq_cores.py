@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
@@ -29,8 +30,7 @@ _DISTANCES = glob(f"{_NODE}/distance", limit=16 * 1024)
 _READS = (_ONLINE, _ISOLATED, _NOHZ_FULL, _THREADS, _NODE_CPUS, _DISTANCES)
 
 
-@dataclass(frozen=True, slots=True)
-class Cores:
+class Cores(Struct, frozen=True):
     """The CPUs of a node."""
 
     cores: tuple[Core, ...]

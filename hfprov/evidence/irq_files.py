@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -86,8 +87,7 @@ BALANCER: Source[tuple[str, ...] | None] = Source(
 """Its command line; None where it does not run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """What was written down about an interrupt when it was last moved."""
 
     name: str
@@ -97,8 +97,7 @@ class Placed:
     """How often it had come by then, by CPU."""
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """The notes of the last run of the role's script."""
 
     boot_id: str

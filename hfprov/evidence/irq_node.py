@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.evidence import interrupts
@@ -50,8 +51,7 @@ _READS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NicInterrupt:
+class NicInterrupt(Struct, frozen=True):
     """One interrupt that an adapter's driver uses."""
 
     number: int
@@ -66,8 +66,7 @@ class NicInterrupt:
     """How often it has come, by CPU; only CPUs where it has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Adapter:
+class Adapter(Struct, frozen=True):
     """An interface with a device of its own."""
 
     numa_node: int | None

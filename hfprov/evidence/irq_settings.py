@@ -6,7 +6,8 @@ Sources: ethtool(8), -l, -g, -c; Linux Documentation/networking/scaling.rst.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -42,8 +43,7 @@ _XPS = glob("/sys/class/net/*/queues/tx-*/xps_cpus", limit=4096, most=8192)
 Sizes = Channels | Rings | Coalescing | EthtoolFailure
 
 
-@dataclass(frozen=True, slots=True)
-class QueueSettings:
+class QueueSettings(Struct, frozen=True):
     """Answers of ethtool by form and interface, or why there is none."""
 
     answers: Mapping[tuple[str, str], Sizes]
@@ -86,8 +86,7 @@ QUEUE_SETTINGS: Source[QueueSettings] = Source(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Steering:
+class Steering(Struct, frozen=True):
     """CPUs that handle (RPS) or use (XPS) a queue, by interface and number of the queue."""
 
     rps: Mapping[tuple[str, int], frozenset[int]]

@@ -6,7 +6,7 @@ ld.so(8), pam_nologin(8).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.catalogue.job_variables import JOB_VARIABLES
@@ -29,8 +29,7 @@ _READ = grep(f"({'|'.join(JOB_VARIABLES)})", *_PLACES)
 _assignments = Assignments("|".join(JOB_VARIABLES))
 
 
-@dataclass(frozen=True, slots=True)
-class JobVariable:
+class JobVariable(Struct, frozen=True):
     """A variable that is set for all."""
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -18,8 +18,7 @@ JOURNAL = command(
 DMESG = command("dmesg", timeout=10, limit=2 << 20)
 
 
-@dataclass(frozen=True, slots=True)
-class BootLog:
+class BootLog(Struct, frozen=True):
     """Events of the present boot, and whether all of it was seen."""
 
     log: KernelLog

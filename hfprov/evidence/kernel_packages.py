@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -38,8 +39,7 @@ class Manager(StrEnum):
     RPM = "rpm"
 
 
-@dataclass(frozen=True, slots=True)
-class Package:
+class Package(Struct, frozen=True):
     """One package that is there, whole or not."""
 
     name: str
@@ -58,8 +58,7 @@ class Package:
         return found[0] if found else None
 
 
-@dataclass(frozen=True, slots=True)
-class KernelPackages:
+class KernelPackages(Struct, frozen=True):
     """All of them."""
 
     manager: Manager

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
@@ -22,8 +23,7 @@ PAM_FILE = file("/etc/security/limits.conf")
 PAM_DIRECTORY = glob("/etc/security/limits.d/*.conf")
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(Struct, frozen=True):
     """A limit that we care for, with its names in the places where it is set and shown."""
 
     name: str
@@ -49,8 +49,7 @@ STACK = Resource("stack", "Max stack size", "STACK", 1024)
 RESOURCES = (MEMLOCK, NOFILE, NPROC, STACK)
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """What a process has (soft), and to what it may raise that (hard)."""
 
     soft: float
@@ -108,8 +107,7 @@ SESSION: Source[Limits] = Source(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PamLine:
+class PamLine(Struct, frozen=True):
     """One line that pam_limits obeys."""
 
     path: str
@@ -153,8 +151,7 @@ def parse_pam(text: str, path: str) -> tuple[tuple[PamLine, ...], tuple[str, ...
     return tuple(lines), tuple(strange)
 
 
-@dataclass(frozen=True, slots=True)
-class PamFiles:
+class PamFiles(Struct, frozen=True):
     """All files of pam_limits, in the order in which it reads them: the last line wins."""
 
     lines: tuple[PamLine, ...]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, numbered_lines, unknown_form
@@ -48,8 +49,7 @@ _MAX_LINE = 200
 _PROC = re.compile(r"(Max [a-z -]+?)\s{2,}(\S+)\s+(\S+)(?:\s+(\S+))?")
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredLimit:
+class ConfiguredLimit(Struct, frozen=True):
     """One line of limits.conf."""
 
     domain: str
@@ -62,15 +62,13 @@ class ConfiguredLimit:
     a domain that is excluded ("-" without item) or a text (chroot)."""
 
 
-@dataclass(frozen=True, slots=True)
-class LimitsConfFacts:
+class LimitsConfFacts(Struct, frozen=True):
     """limits.conf, in the order of its lines: pam_limits applies them in order."""
 
     limits: tuple[ConfiguredLimit, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessLimit:
+class ProcessLimit(Struct, frozen=True):
     """One limit of a running process; UNLIMITED for unlimited."""
 
     soft: int
@@ -78,8 +76,7 @@ class ProcessLimit:
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessLimitsFacts:
+class ProcessLimitsFacts(Struct, frozen=True):
     """``/proc/PID/limits`` by name: ``Max locked memory`` (bytes), ``Max open files``."""
 
     limits: Mapping[str, ProcessLimit]

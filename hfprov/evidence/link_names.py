@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.evidence.ip_link import Interface
@@ -23,8 +24,7 @@ _IF_NAME = re.compile(r'\bKERNEL=="([^"]*)"')
 _IF_ADDRESS = re.compile(r'\bATTR\{address\}=="([^"]*)"')
 
 
-@dataclass(frozen=True, slots=True)
-class Naming:
+class Naming(Struct, frozen=True):
     """A name, and for which interface it is."""
 
     where: str
@@ -70,8 +70,7 @@ def of_rules(text: str, path: str) -> Iterator[Naming]:
             yield Naming(f"{path}:{number}", found[1], tuple(names), tuple(addresses))
 
 
-@dataclass(frozen=True, slots=True)
-class Namings:
+class Namings(Struct, frozen=True):
     """All of a node."""
 
     links: tuple[Naming, ...]

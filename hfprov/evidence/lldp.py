@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.lldp_text import (
@@ -20,8 +21,7 @@ from hfprov.evidence.net_lines import Node, empty, integer, json_value, lines_of
 from hfprov.evidence.text import clean, excerpt
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
+class Neighbour(Struct, frozen=True):
     """What one interface hears from the other end of its cable."""
 
     interface: str | None
@@ -42,8 +42,7 @@ class Neighbour:
     maximum_frame_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbours:
+class Neighbours(Struct, frozen=True):
     """Everything heard. Empty means that nothing was heard; that is no proof of a missing cable."""
 
     neighbours: tuple[Neighbour, ...]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import not_understood
 
 
-@dataclass(slots=True)
-class Announcement:
+class Announcement(Struct):
     """Values by the keys that :mod:`hfprov.evidence.lldp` asks for; a key may have several."""
 
     interface: str | None = None

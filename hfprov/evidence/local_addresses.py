@@ -7,8 +7,9 @@ has found out that nobody else has it; ip-route(8), ip-address(8).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
+
+from msgspec import Struct
 
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence.managed_links import ROUTES, Route
@@ -18,8 +19,7 @@ from hfprov.reading import Source
 IpAddress = IPv4Address | IPv6Address
 
 
-@dataclass(frozen=True, slots=True)
-class LocalAddress:
+class LocalAddress(Struct, frozen=True):
     """One address that the node answers to."""
 
     ip: IpAddress

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.cpulist import parse_cpulist, parse_cpumask
@@ -34,8 +36,7 @@ _MODEL_KEYS = ("Model name", "Thread(s) per core", "Core(s) per socket", "Socket
 _MAX_DEPTH = 8
 
 
-@dataclass(frozen=True, slots=True)
-class CpuModel:
+class CpuModel(Struct, frozen=True):
     """One kind of core; machines with unlike cores (big.LITTLE) have several."""
 
     name: str | None
@@ -50,8 +51,7 @@ class CpuModel:
     flags: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class LscpuFacts:
+class LscpuFacts(Struct, frozen=True):
     """What lscpu says. None: no such line in this version or on this architecture."""
 
     architecture: str | None
@@ -205,8 +205,7 @@ def _checked(facts: LscpuFacts) -> LscpuFacts:
         found.append("The CPUs of the NUMA nodes are not the CPUs that are on-line.")
     if not found:
         return facts
-    values = {name: getattr(facts, name) for name in LscpuFacts.__slots__}
-    return LscpuFacts(**{**values, "contradictions": tuple(found)})
+    return replace(facts, contradictions=tuple(found))
 
 
 def _models(fields: Iterable[tuple[str, str]]) -> Iterable[CpuModel]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, natural, numbered_lines
 
 
-@dataclass(frozen=True, slots=True)
-class CpuRow:
+class CpuRow(Struct, frozen=True):
     """Where one CPU is. None: the column is missing or empty (an off-line CPU)."""
 
     cpu: int

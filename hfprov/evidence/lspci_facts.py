@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from hfprov.evidence.pcie import Link
 
@@ -25,8 +26,7 @@ class Form(StrEnum):
     """Capability lines alone, cut out by a script."""
 
 
-@dataclass(frozen=True, slots=True)
-class Express:
+class Express(Struct, frozen=True):
     """The PCI Express capability of a device."""
 
     capable: Link | None
@@ -57,8 +57,7 @@ class Express:
         return self.status != self.capable
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorReporting:
+class ErrorReporting(Struct, frozen=True):
     """Advanced Error Reporting: errors whose status bit is set since it was last cleared."""
 
     uncorrectable: tuple[str, ...]
@@ -69,8 +68,7 @@ class ErrorReporting:
     """RootSta of a root port: ``CERcvd``, ``UERcvd``, …"""
 
 
-@dataclass(frozen=True, slots=True)
-class PciDevice:
+class PciDevice(Struct, frozen=True):
     """One function of a PCI device. None is "not in this form of output"."""
 
     address: str
@@ -103,8 +101,7 @@ class PciDevice:
     ``rev ff``, ``!!! Unknown header type 7f``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class LspciFacts:
+class LspciFacts(Struct, frozen=True):
     """One output of lspci."""
 
     form: Form

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
@@ -43,8 +44,7 @@ def _parse_links(seen: Observation, _: Baseline) -> Interfaces:
 LINKS: Source[Interfaces] = Source("interfaces", lambda _: (_LINKS,), _parse_links)
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """One route, of any table."""
 
     destination: str

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import empty, integer, not_understood, numbered
@@ -18,8 +19,7 @@ PRIORITIES = 8
 DSCPS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class TrafficClass:
+class TrafficClass(Struct, frozen=True):
     """One traffic class. ``rate_limit_gbps`` is None when unlimited."""
 
     number: int
@@ -31,8 +31,7 @@ class TrafficClass:
     """() where the tool shows none: ``-a`` lists classes without priorities too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Qos:
+class Qos(Struct, frozen=True):
     """``mlnx_qos``. None: the part is not in the output, so nothing is known of it."""
 
     trust: str | None
@@ -65,8 +64,7 @@ _PAIR = re.compile(r"(?P<key>[A-Za-z][\w /()]*): ?(?P<value>.*)")
 _TITLE = re.compile(r"=+ show configuration for device .*")
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     pairs: dict[str, str] = field(default_factory=dict)
     dscp: dict[int, int] = field(default_factory=dict)
     rows: dict[str, tuple[int, ...]] = field(default_factory=dict)

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import empty, not_understood, numbered
 from hfprov.evidence.text import excerpt
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One parameter. ``code`` is the number in parentheses behind a name: ``ETH(2)``."""
 
     name: str
@@ -35,8 +35,7 @@ class Setting:
         return None if self.current is None else self.current != self.next_boot
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceConfig:
+class DeviceConfig(Struct, frozen=True):
     """Settings of one device. ``whole`` is False when lines were left out of the list."""
 
     device: str | None
@@ -69,8 +68,7 @@ _COMMAND = re.compile(r"(?:\S+[#$] )?(?:mlxconfig|mstconfig|\$ ).*")
 _LEFT_OUT = re.compile(r"\(?\.\.\.\)?")
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     pairs: dict[str, str] = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
     settings: dict[str, Setting] = field(default_factory=dict)

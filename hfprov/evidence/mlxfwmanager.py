@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.flint import Firmware, parse_lines
@@ -16,16 +17,14 @@ from hfprov.evidence.net_lines import empty, numbered, value_or_none
 from hfprov.evidence.text import excerpt
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """One component. ``available`` is None where the tool has no image for this card."""
 
     current: str | None
     available: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Struct, frozen=True):
     """One adapter. ``versions`` by component: ``FW``, ``FW (Running)``, ``PXE``, ``UEFI``."""
 
     number: int
@@ -53,8 +52,7 @@ class Device:
         return found.current if found else self.stored_version
 
 
-@dataclass(frozen=True, slots=True)
-class FirmwareReport:
+class FirmwareReport(Struct, frozen=True):
     """Query or update. ``updated`` are the numbers of devices whose new image was burned."""
 
     devices: tuple[Device, ...]
@@ -72,8 +70,7 @@ class FirmwareReport:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ResetReport:
+class ResetReport(Struct, frozen=True):
     """``mlxfwreset … reset``: its steps with their results, and the firmware if queried after."""
 
     device: str | None

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec import structs
 
 from hfprov.evidence.text import clean
 from hfprov.reading import Read, Result, command
@@ -59,12 +61,12 @@ class ModuleField(Read):
         for section in _sections(said):
             if _name(section) == self.module.replace("-", "_"):
                 text = f"{section[self.name]}\n" if self.name in section else ""
-                return (replace(found[0], text=text, code=0),)
+                return (structs.replace(found[0], text=text, code=0),)
         missing = f"modinfo: ERROR: Module {self.module} not found."
         if missing in said.splitlines():
-            return (replace(found[0], text="", stderr=f"{missing}\n", code=1),)
+            return (structs.replace(found[0], text="", stderr=f"{missing}\n", code=1),)
         stderr = f"'modinfo' did not tell of '{self.module}'."
-        return (replace(found[0], status="error", text="", stderr=stderr, code=None),)
+        return (structs.replace(found[0], status="error", text="", stderr=stderr, code=None),)
 
 
 def module_field(name: str, module: str) -> ModuleField:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
@@ -35,8 +36,7 @@ MODULES_OF: Mapping[str, tuple[str, ...]] = {
 """Modules by kind of file system, where the names differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ban:
+class Ban(Struct, frozen=True):
     """One line that keeps a module from being loaded."""
 
     module: str
@@ -45,8 +45,7 @@ class Ban:
     statement: str
 
 
-@dataclass(frozen=True, slots=True)
-class Modprobe:
+class Modprobe(Struct, frozen=True):
     """All bans, and the files that were read."""
 
     bans: tuple[Ban, ...]
@@ -99,8 +98,7 @@ MODPROBE: Source[Modprobe] = Source(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(Struct, frozen=True):
     """A file system that is mounted, or will be."""
 
     target: str

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import empty, not_understood, numbered, value_or_none
 
 
-@dataclass(frozen=True, slots=True)
-class MstDevice:
+class MstDevice(Struct, frozen=True):
     """One PCI function. None: not told, or ``NA``."""
 
     pci_address: str
@@ -28,8 +28,7 @@ class MstDevice:
     numa_node: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MstStatus:
+class MstStatus(Struct, frozen=True):
     """Modules (``MST PCI``, ``MST PCI configuration``) with whether loaded, and the devices."""
 
     modules: Mapping[str, bool]

@@ -7,7 +7,8 @@ between the rows are passed over, but a line that begins like a row must be one.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import ToolFailure, find_failure
@@ -38,8 +39,7 @@ _ERROR = re.compile("|".join(pattern.pattern for _, pattern in FAILURES), re.IGN
 _INFO = re.compile(r"\bNCCL (?:INFO|TRACE|VERSION)\b")
 
 
-@dataclass(slots=True)
-class _Log:
+class _Log(Struct):
     rows: list[Row] = field(default_factory=list)
     ranks: list[Rank] = field(default_factory=list)
     columns: _Columns | None = None
@@ -156,8 +156,7 @@ def _foreign(log: _Log, line: str) -> None:
         log.errors.append(excerpt(line, 300))
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
+class _Columns(Struct, frozen=True):
     """The header of a table: columns before the measured ones, and those of one half."""
 
     leading: tuple[str, ...]

@@ -11,15 +11,15 @@ Source: NVIDIA/nccl-tests ``src/common.cu`` and ``src/util.cu``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.evidence.failures import FailureKind, failure_table
 
 TOOL = "nccl-tests"
 
 
-@dataclass(frozen=True, slots=True)
-class Rank:
+class Rank(Struct, frozen=True):
     rank: int
     host: str
     pid: int
@@ -30,8 +30,7 @@ class Rank:
     group: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Struct, frozen=True):
     """One half of a row; None where the test prints ``N/A`` or nothing."""
 
     time_us: float | None
@@ -43,8 +42,7 @@ class Measure:
     """The ``error`` column of releases before 2.13: a difference, not a count."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     size_bytes: int
     count: int
     type: str
@@ -54,8 +52,7 @@ class Row:
     in_place: Measure | None
 
 
-@dataclass(frozen=True, slots=True)
-class NcclTests:
+class NcclTests(Struct, frozen=True):
     rows: tuple[Row, ...]
     ranks: tuple[Rank, ...]
     """As listed. JSON lists one device per process."""

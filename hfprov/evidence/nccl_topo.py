@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nvidia_smi.values import pci_address
@@ -20,8 +21,7 @@ _CLASS_NIC = ("0x0200", "0x0207", "0x0280")
 _SPEED = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?) ?GT/s")
 
 
-@dataclass(frozen=True, slots=True)
-class NvlinkTo:
+class NvlinkTo(Struct, frozen=True):
     target: str
     """PCI address of the GPU or NVSwitch at the other end."""
     count: int | None
@@ -32,8 +32,7 @@ class NvlinkTo:
         return self.target_class.startswith("0x0680")
 
 
-@dataclass(frozen=True, slots=True)
-class TopoNet:
+class TopoNet(Struct, frozen=True):
     """A network interface as NCCL sees it."""
 
     name: str
@@ -44,8 +43,7 @@ class TopoNet:
     gpu_direct: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TopoDevice:
+class TopoDevice(Struct, frozen=True):
     """A GPU or a NIC with its place."""
 
     kind: str
@@ -66,8 +64,7 @@ class TopoDevice:
     nets: tuple[TopoNet, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NcclTopology:
+class NcclTopology(Struct, frozen=True):
     version: str
     numa_nodes: tuple[int, ...]
     gpus: tuple[TopoDevice, ...]

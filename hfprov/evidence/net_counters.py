@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Literal
 
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict
 
 from hfprov.catalogue.data import catalogue
@@ -57,8 +57,7 @@ class _File(BaseModel):
     counters: list[_Row]
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
+class Meaning(Struct, frozen=True):
     """What the catalogue says of a counter; ``source`` is the document it was taken from."""
 
     family: Family
@@ -68,8 +67,7 @@ class Meaning:
     saturates: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One counter in two samples.
 
     ``increase`` is None when it is not known: the counter was reset, or stood at its largest value
@@ -84,8 +82,7 @@ class Change:
     meaning: Meaning
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """Every counter that is in both samples, and the names that are in one only."""
 
     changes: tuple[Change, ...]

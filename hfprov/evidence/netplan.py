@@ -7,9 +7,8 @@ netplan's YAML reference, https://netplan.readthedocs.io.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import yaml
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import failure_line, natural, unknown_form
@@ -33,8 +32,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class NetplanInterface:
+class NetplanInterface(Struct, frozen=True):
     """One interface definition."""
 
     id: str
@@ -68,8 +66,7 @@ class NetplanInterface:
         return self.kind == "ethernet" and self.mtu_bytes is not None and self.match_mac is None
 
 
-@dataclass(frozen=True, slots=True)
-class NetplanFacts:
+class NetplanFacts(Struct, frozen=True):
     """One netplan file."""
 
     renderer: str | None

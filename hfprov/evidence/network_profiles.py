@@ -9,7 +9,8 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -39,8 +40,7 @@ _MTU = re.compile(r"\bmtu\s*=\s*([0-9]{1,6})\b")
 """An attribute of a route, nm-settings-nmcli(5): ``10.0.0.0/8 10.1.0.1 mtu=1500``."""
 
 
-@dataclass(frozen=True, slots=True)
-class NetplanFile:
+class NetplanFile(Struct, frozen=True):
     """One file, in the order in which netplan reads them."""
 
     path: str
@@ -88,8 +88,7 @@ def _is_for(link: Interface, one: NetplanInterface) -> bool:
     return by_name or (one.match_mac or "-").lower() in addresses
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """The active connection of NetworkManager on one device."""
 
     uuid: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
@@ -45,8 +46,7 @@ APPLIED: Source[Mapping[int, str]] = Source(
 """Path of the file in use ("" for none) by number of the link. Empty when networkd does not run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
+class Network(Struct, frozen=True):
     """One ``.network`` file with its drop-ins, in the order in which they are applied."""
 
     path: str
@@ -98,8 +98,7 @@ def _rule_matches(key: str, words: list[str], link: Interface) -> bool | None:
     return found != negated
 
 
-@dataclass(frozen=True, slots=True)
-class Networks:
+class Networks(Struct, frozen=True):
     """All ``.network`` files, in the order in which networkd tries them."""
 
     files: tuple[Network, ...]

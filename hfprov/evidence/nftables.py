@@ -5,7 +5,8 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError
@@ -69,8 +70,7 @@ LIVE_RULES: Source[tuple[str, ...] | None] = Source(
 """Rules in the kernel; None when there is no such table, or no nft to load one."""
 
 
-@dataclass(frozen=True, slots=True)
-class AtBoot:
+class AtBoot(Struct, frozen=True):
     """What is loaded at boot."""
 
     files: Mapping[str, Result]

@@ -7,8 +7,9 @@ no hardware (veth, bridges) costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -52,8 +53,7 @@ def data_nics(baseline: Baseline) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(name) for name in names))
 
 
-@dataclass(frozen=True, slots=True)
-class Each(Generic[T]):
+class Each(Struct, Generic[T], frozen=True):
     """Facts by interface, and why there are none of some.
 
     So one adapter whose module does not answer leaves the others judged.

@@ -9,24 +9,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import Node, decimal, json_value
 from hfprov.evidence.text import Pairs, excerpt
 
 
-@dataclass(frozen=True, slots=True)
-class QueuePair:
+class QueuePair(Struct, frozen=True):
     """Counters of one queue pair, by path (``send_queue.requester_tx_statistics.num_packet``)."""
 
     id: str
     counters: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class LogicalInterface:
+class LogicalInterface(Struct, frozen=True):
     """One LIF. ``queue_pairs`` is None when they were not asked for, () when there are none."""
 
     id: str
@@ -40,8 +39,7 @@ class LogicalInterface:
     queue_pairs: tuple[QueuePair, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(Struct, frozen=True):
     """One physical port. States in lower case."""
 
     id: str
@@ -65,8 +63,7 @@ class Port:
     """``rx_bps``, ``tx_bps`` in bit/s, ``rx_pps``, ``tx_pps`` in packets/s."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nic:
+class Nic(Struct, frozen=True):
     """One card. ``properties`` holds what other ``show`` commands print, by path."""
 
     id: str

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, natural, numbered_lines, unknown_form
@@ -20,8 +21,7 @@ _SECRET = re.compile(r"psk|password|secret|private-key|wep-key")
 _NOISE = re.compile(r"TextFileProvider\(|Warning: |\*\* \(process")
 
 
-@dataclass(frozen=True, slots=True)
-class NmDevice:
+class NmDevice(Struct, frozen=True):
     """One device of ``nmcli device show``. None: ``--`` or no such line."""
 
     name: str
@@ -35,8 +35,7 @@ class NmDevice:
     values: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class NmConnection:
+class NmConnection(Struct, frozen=True):
     """One connection profile of ``nmcli connection show NAME``."""
 
     id: str
@@ -50,8 +49,7 @@ class NmConnection:
     values: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class NmcliFacts:
+class NmcliFacts(Struct, frozen=True):
     """Devices or connections."""
 
     devices: tuple[NmDevice, ...]

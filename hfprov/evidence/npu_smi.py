@@ -8,7 +8,8 @@ The tool writes ``MB`` for units of 1024 * 1024 bytes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
@@ -26,8 +27,7 @@ from hfprov.evidence.text import clean, excerpt
 TOOL = "npu-smi"
 
 
-@dataclass(frozen=True, slots=True)
-class Chip:
+class Chip(Struct, frozen=True):
     """One chip: the two rows that the table has for it."""
 
     npu: int
@@ -49,8 +49,7 @@ class Chip:
     errors: tuple[FieldError, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Struct, frozen=True):
     npu: int
     chip: int
     pid: int
@@ -58,8 +57,7 @@ class Process:
     memory_mib: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class NpuSmi:
+class NpuSmi(Struct, frozen=True):
     version: str | None = None
     """Version of the tool."""
     driver_version: str | None = None
@@ -124,8 +122,7 @@ def _all_listed(details: tuple[Details, ...]) -> bool:
     return total is None or total == sum(one.npu is not None for one in details)
 
 
-@dataclass(slots=True)
-class _Table:
+class _Table(Struct):
     """The table while its rows are read."""
 
     has_hbm: bool

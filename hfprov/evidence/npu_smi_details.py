@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.fields import (
@@ -36,8 +37,7 @@ class Compatibility(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Details:
+class Details(Struct, frozen=True):
     """One ``key : value`` answer. ``values`` has every line, typed fields what checks ask for."""
 
     npu: int | None
@@ -57,8 +57,7 @@ class Details:
     errors: tuple[FieldError, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ChipName:
+class ChipName(Struct, frozen=True):
     """One row of ``npu-smi info -m``."""
 
     npu: int

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.cpulist import MAX_CPUS, parse_cpulist
@@ -26,8 +27,7 @@ _COLUMNS = re.compile(r"node((?:\s+[0-9]{1,5})+)")
 _DISTANCES = re.compile(r"([0-9]{1,5}):((?:\s+[0-9]{1,5})+)")
 
 
-@dataclass(frozen=True, slots=True)
-class NumaNode:
+class NumaNode(Struct, frozen=True):
     """One NUMA node. Memory in MiB (numactl writes MB and means MiB); None: not available."""
 
     number: int
@@ -40,8 +40,7 @@ class NumaNode:
         return self.size_mib == 0
 
 
-@dataclass(frozen=True, slots=True)
-class NumactlFacts:
+class NumactlFacts(Struct, frozen=True):
     """What ``numactl --hardware`` says."""
 
     announced: tuple[int, ...] | None

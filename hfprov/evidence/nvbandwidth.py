@@ -10,8 +10,9 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
@@ -30,8 +31,7 @@ class Status(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Struct, frozen=True):
     index: int
     name: str
     bdf: str
@@ -39,8 +39,7 @@ class Device:
     host: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
+class Test(Struct, frozen=True):
     name: str
     """Empty for a waived test of the plain text, which does not say which one it was."""
     status: Status
@@ -51,8 +50,7 @@ class Test:
     total: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NvBandwidth:
+class NvBandwidth(Struct, frozen=True):
     version: str | None
     driver_version: str | None
     cuda_runtime_version: int | None
@@ -206,8 +204,7 @@ _COLUMNS = re.compile(r"[0-9]+(?: +[0-9]+)*$")
 _ERROR = re.compile(r"(?:\[?CUDA_ERROR|\[?NVML_ERROR|ERROR\b|Error\b|ASSERT in)")
 
 
-@dataclass(slots=True)
-class _Text:
+class _Text(Struct):
     tests: list[Test] = field(default_factory=list)
     name: str = ""
     description: str = ""

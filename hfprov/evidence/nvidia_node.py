@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -30,8 +31,7 @@ RDMA_DEVICES = listing("/sys/class/infiniband/*", most=256)
 _VERSION = re.compile(r"[Vv]ersion(?: is)?\s{0,3}:?\s{0,3}([0-9]+\.[0-9.]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class FabricManager:
+class FabricManager(Struct, frozen=True):
     """NVIDIA's fabric manager, which sets up the NVSwitches."""
 
     installed: bool
@@ -88,8 +88,7 @@ def _parse_topology(seen: Observation, _: Baseline) -> Topology:
 TOPOLOGY: Source[Topology] = Source("gpu topology", lambda _: (TOPO,), _parse_topology)
 
 
-@dataclass(frozen=True, slots=True)
-class DirectPath:
+class DirectPath(Struct, frozen=True):
     """Whether a NIC can reach a GPU's memory without the host's."""
 
     peermem: bool

@@ -8,8 +8,9 @@ text of ``smart-log`` and ``id-ctrl``. Source: NVM Express base specification 2.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import (
@@ -24,8 +25,7 @@ from hfprov.evidence.nvme_health import NvmeHealth, parse_smart_json, parse_smar
 from hfprov.evidence.text import clean
 
 
-@dataclass(frozen=True, slots=True)
-class Namespace:
+class Namespace(Struct, frozen=True):
     """One namespace."""
 
     name: str | None
@@ -34,8 +34,7 @@ class Namespace:
     sector_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Drive:
+class Drive(Struct, frozen=True):
     """One controller. None: not in this version's list."""
 
     name: str | None
@@ -49,15 +48,13 @@ class Drive:
     namespaces: tuple[Namespace, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NvmeListFacts:
+class NvmeListFacts(Struct, frozen=True):
     """``nvme list -o json``. An empty list is a machine without NVMe drives."""
 
     drives: tuple[Drive, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NvmeControllerFacts:
+class NvmeControllerFacts(Struct, frozen=True):
     """``nvme id-ctrl``."""
 
     model: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import json_count, natural
@@ -36,8 +37,7 @@ _KELVIN = 273.15
 _MAX_WARNING = 255
 
 
-@dataclass(frozen=True, slots=True)
-class NvmeHealth:
+class NvmeHealth(Struct, frozen=True):
     """Health of one drive."""
 
     warnings: tuple[str, ...]

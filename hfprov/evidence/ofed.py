@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import empty, numbered
 from hfprov.evidence.text import excerpt
 
 
-@dataclass(frozen=True, slots=True)
-class OfedVersion:
+class OfedVersion(Struct, frozen=True):
     """``ofed_info -s``: ``MLNX_OFED_LINUX`` or ``OFED-internal`` (DOCA) and its version."""
 
     product: str
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class OpenibdStatus:
+class OpenibdStatus(Struct, frozen=True):
     """``openibd status``."""
 
     driver_loaded: bool

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, numbered_lines, unknown_form
@@ -14,8 +15,7 @@ from hfprov.evidence.text import clean
 _KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)")
 
 
-@dataclass(frozen=True, slots=True)
-class OsReleaseFacts:
+class OsReleaseFacts(Struct, frozen=True):
     """The distribution. None: the file has no such line (rolling releases have no version)."""
 
     id: str

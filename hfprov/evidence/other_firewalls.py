@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.evidence.inbound_rules import (
@@ -50,8 +51,7 @@ _NFT_INCLUDED = (glob("/etc/nftables.d/*", limit=64 * KIB), glob("/etc/nftables/
 _READ_INCLUDES = re.compile(r"/etc/nftables(?:\.d)?/[\w.*-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class NftFile:
+class NftFile(Struct, frozen=True):
     """What nftables' own service loads."""
 
     path: str
@@ -62,8 +62,7 @@ class NftFile:
     """What it includes from places that are not read."""
 
 
-@dataclass(frozen=True, slots=True)
-class OtherFirewalls:
+class OtherFirewalls(Struct, frozen=True):
     """Every firewall that is known here, as far as a node has it."""
 
     units: Mapping[str, Properties]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 NOT_CLOSED = "The last row is not closed: the list may be cut off."
 
@@ -28,8 +29,7 @@ class PackageState(StrEnum):
     """Installed; triggers wait for or are pending on it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Package:
+class Package(Struct, frozen=True):
     """One package. None: not in this form."""
 
     name: str
@@ -50,8 +50,7 @@ class Package:
         return self.codes.startswith("h") if self.codes else None
 
 
-@dataclass(frozen=True, slots=True)
-class PackageFacts:
+class PackageFacts(Struct, frozen=True):
     """A list of packages."""
 
     manager: Manager

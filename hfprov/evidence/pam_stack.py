@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NoEvidenceError
 from hfprov.evidence.text import clean, excerpt
@@ -27,8 +28,7 @@ _LINE = re.compile(
 _ALL_TYPES = re.compile(r"@include\s+(\S+)")
 
 
-@dataclass(frozen=True, slots=True)
-class PamRule:
+class PamRule(Struct, frozen=True):
     """One line that names a module."""
 
     type: str

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -36,8 +37,7 @@ _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _ID = re.compile(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{4}")
 
 
-@dataclass(frozen=True, slots=True)
-class PciDevice:
+class PciDevice(Struct, frozen=True):
     """One PCI function. None: no such file, or the kernel has no value."""
 
     address: str
@@ -65,8 +65,7 @@ class PciDevice:
         return self.pci_id[:4]
 
 
-@dataclass(frozen=True, slots=True)
-class AerCounts:
+class AerCounts(Struct, frozen=True):
     """Errors of one PCIe function since boot: names with their counts, zero ones left out."""
 
     address: str

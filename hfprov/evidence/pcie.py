@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import excerpt
@@ -25,8 +26,7 @@ WIDTHS = frozenset({1, 2, 4, 8, 12, 16, 32})
 """Lane counts that a PCIe link can have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """A PCIe link: transfer rate of one lane in GT/s, and number of lanes.
 
     None stands for "the device says that it does not know": a virtual function, a link that is

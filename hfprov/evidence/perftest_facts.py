@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class BandwidthPoint:
+class BandwidthPoint(Struct, frozen=True):
     """One message size of a bandwidth test."""
 
     message_bytes: int
@@ -20,8 +20,7 @@ class BandwidthPoint:
     cpu_percent: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LatencyPoint:
+class LatencyPoint(Struct, frozen=True):
     """One message size of a latency test; ``-D`` measures only average and transactions."""
 
     message_bytes: int
@@ -39,8 +38,7 @@ class LatencyPoint:
 Point = BandwidthPoint | LatencyPoint
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """What one process reported: a curve over message sizes."""
 
     test: str | None
@@ -65,8 +63,7 @@ class Run:
         return next((point for point in self.points if point.message_bytes == message_bytes), None)
 
 
-@dataclass(frozen=True, slots=True)
-class PerftestResult:
+class PerftestResult(Struct, frozen=True):
     """Everything in one output. With ``failures`` no figure in it may be used."""
 
     runs: tuple[Run, ...]

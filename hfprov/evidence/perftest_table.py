@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import decimal, integer
@@ -29,8 +30,7 @@ _UNITS = {"MB": MIB_BITS, "MiB": MIB_BITS, "Gb": GB_BITS}
 _UNIT = re.compile(r"BW .*\[(?P<unit>[A-Za-z]+)/sec\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(Struct, frozen=True):
     """Columns of a table, and bits per second of one unit of its bandwidths."""
 
     columns: tuple[str, ...]

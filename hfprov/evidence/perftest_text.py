@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import empty, lines_of
@@ -34,8 +35,7 @@ _FAILURE = re.compile(
 _NOISE = ("local address:", "remote address:", "GID:", "*", "Waiting for client", "$")
 
 
-@dataclass(slots=True)
-class _Draft:
+class _Draft(Struct):
     """One process while its lines are read, or several whose lines are mixed."""
 
     tests: list[str] = field(default_factory=list)

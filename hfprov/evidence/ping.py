@@ -7,7 +7,8 @@ iputils 20180629 to 20240905, IPv4 and IPv6.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import clean, excerpt
@@ -32,8 +33,7 @@ _UNREACHABLE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Ping:
+class Ping(Struct, frozen=True):
     """What became of the packets of one ``ping``."""
 
     sent: int

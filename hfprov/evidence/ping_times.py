@@ -7,7 +7,8 @@ counted once. ``time<1 ms`` (other pings) is no figure and is not understood.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence import ping
@@ -21,8 +22,7 @@ _LINE = re.compile(
 _MICRO = 1000.0
 
 
-@dataclass(frozen=True, slots=True)
-class RoundTrips:
+class RoundTrips(Struct, frozen=True):
     """The packets of one run."""
 
     sent: int

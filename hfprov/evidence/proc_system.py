@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, natural, numbered_lines, unknown_form, whole
@@ -19,8 +20,7 @@ _VERSION = re.compile(r"Linux version (\S+) \((.*?)\) ?(.*)")
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 
 
-@dataclass(frozen=True, slots=True)
-class CmdlineFacts:
+class CmdlineFacts(Struct, frozen=True):
     """What the running kernel was started with."""
 
     words: tuple[str, ...]
@@ -40,8 +40,7 @@ class CmdlineFacts:
         return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class MeminfoFacts:
+class MeminfoFacts(Struct, frozen=True):
     """Memory of the machine. Sizes in KiB (the kernel writes kB and means KiB)."""
 
     kib: Mapping[str, int]
@@ -58,8 +57,7 @@ class MeminfoFacts:
         return self.kib.get("MemAvailable")
 
 
-@dataclass(frozen=True, slots=True)
-class CpuinfoFacts:
+class CpuinfoFacts(Struct, frozen=True):
     """One mapping for each logical CPU, and the fields behind them (arm, powerpc)."""
 
     cpus: tuple[Mapping[str, str], ...]
@@ -81,8 +79,7 @@ class CpuinfoFacts:
         return tuple(dict.fromkeys(c["microcode"] for c in self.cpus if "microcode" in c))
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(Struct, frozen=True):
     """One loaded kernel module."""
 
     name: str
@@ -96,15 +93,13 @@ class Module:
     """``O`` out of tree, ``P`` proprietary, ``E`` unsigned, …"""
 
 
-@dataclass(frozen=True, slots=True)
-class ModulesFacts:
+class ModulesFacts(Struct, frozen=True):
     """Loaded kernel modules by name."""
 
     modules: Mapping[str, Module]
 
 
-@dataclass(frozen=True, slots=True)
-class VersionFacts:
+class VersionFacts(Struct, frozen=True):
     """The running kernel."""
 
     release: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, numbered_lines, unknown_form
@@ -20,30 +21,26 @@ _UDEV = re.compile(r"([A-Z]): ?(.*)")
 _PROPERTY = re.compile(r"[A-Z][A-Z0-9_]*=")
 
 
-@dataclass(frozen=True, slots=True)
-class NetCounters:
+class NetCounters(Struct, frozen=True):
     """Counters of one interface since it appeared. Sizes in bytes, everything else in packets."""
 
     receive: Mapping[str, int]
     transmit: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class NetDevFacts:
+class NetDevFacts(Struct, frozen=True):
     """``/proc/net/dev`` by interface; columns are named as in its header."""
 
     interfaces: Mapping[str, NetCounters]
 
 
-@dataclass(frozen=True, slots=True)
-class VmstatFacts:
+class VmstatFacts(Struct, frozen=True):
     """``/proc/vmstat``; counts are in pages or events."""
 
     counters: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class NumaMapsFacts:
+class NumaMapsFacts(Struct, frozen=True):
     """Where the memory of a process is."""
 
     mappings: int
@@ -52,8 +49,7 @@ class NumaMapsFacts:
     kib_by_node: Mapping[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class UdevDevice:
+class UdevDevice(Struct, frozen=True):
     """One device of ``udevadm info``."""
 
     path: str
@@ -62,8 +58,7 @@ class UdevDevice:
     properties: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class UdevFacts:
+class UdevFacts(Struct, frozen=True):
     """``udevadm info`` or ``udevadm info --export-db``."""
 
     devices: tuple[UdevDevice, ...]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
@@ -25,8 +26,7 @@ from hfprov.evidence.text import clean, excerpt
 TOOL = "rccl-ras"
 
 
-@dataclass(frozen=True, slots=True)
-class Rank:
+class Rank(Struct, frozen=True):
     rank: int
     host: str
     pid: int | None
@@ -35,8 +35,7 @@ class Rank:
     aborted: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Communicator:
+class Communicator(Struct, frozen=True):
     """One communicator (JSON form). ``size`` ranks belong to it; ``ranks`` answered."""
 
     hash: str
@@ -45,8 +44,7 @@ class Communicator:
     ranks: tuple[Rank, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Communicators of the same shape (text form)."""
 
     number: int
@@ -61,8 +59,7 @@ class Group:
     """``OK``, ``INCOMPLETE``, ``ERROR``, ``TIMEOUT``, ``MISMATCH`` as printed."""
 
 
-@dataclass(frozen=True, slots=True)
-class RasReport:
+class RasReport(Struct, frozen=True):
     version: str
     runtime_version: int | None
     driver_version: int | None

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import (
@@ -25,8 +26,7 @@ from hfprov.evidence.show_gids import parse as parse_gids
 from hfprov.evidence.text import excerpt
 
 
-@dataclass(frozen=True, slots=True)
-class RdmaLink:
+class RdmaLink(Struct, frozen=True):
     """One port of ``rdma link``; states in capitals, as printed."""
 
     device: str
@@ -38,15 +38,13 @@ class RdmaLink:
     sm_lid: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RdmaLinks:
+class RdmaLinks(Struct, frozen=True):
     """``rdma link``."""
 
     links: tuple[RdmaLink, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RdmaDevice:
+class RdmaDevice(Struct, frozen=True):
     """One device of ``rdma dev``."""
 
     name: str
@@ -57,15 +55,13 @@ class RdmaDevice:
     sys_image_guid: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class RdmaDevices:
+class RdmaDevices(Struct, frozen=True):
     """``rdma dev``."""
 
     devices: tuple[RdmaDevice, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PortCounters:
+class PortCounters(Struct, frozen=True):
     """Hardware counters of one port, by the driver's names. An absent counter is absent, not 0."""
 
     device: str | None
@@ -74,8 +70,7 @@ class PortCounters:
     counters: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class RdmaStatistics:
+class RdmaStatistics(Struct, frozen=True):
     """``rdma statistic`` or ``show_counters``."""
 
     ports: tuple[PortCounters, ...]
@@ -85,15 +80,13 @@ class RdmaStatistics:
         return next((item for item in self.ports if (item.device, item.port) == wanted), None)
 
 
-@dataclass(frozen=True, slots=True)
-class RdmaResources:
+class RdmaResources(Struct, frozen=True):
     """``rdma resource``: one mapping of names to printed values for each resource."""
 
     entries: tuple[Mapping[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RdmaSystem:
+class RdmaSystem(Struct, frozen=True):
     """``rdma system``. ``netns`` is ``shared`` or ``exclusive``."""
 
     netns: str

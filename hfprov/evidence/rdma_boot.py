@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.evidence.modprobe import DIRECTORIES, parse_statements
@@ -80,8 +81,7 @@ ENABLED_INSTANCES: Source[frozenset[str]] = Source(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
+class Override(Struct, frozen=True):
     """Something of others that changes what is loaded or set."""
 
     where: str

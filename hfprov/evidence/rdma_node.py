@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.evidence import net_counters
@@ -31,8 +32,7 @@ HARDWARE_COUNTERS = glob(f"{_PORT}/hw_counters/*", limit=64, most=4096)
 INTERFACES = listing(f"{_DEVICE}/device/net/*")
 
 
-@dataclass(frozen=True, slots=True)
-class RdmaDevices:
+class RdmaDevices(Struct, frozen=True):
     """Ports of all RDMA devices, and the network interfaces of each device."""
 
     ports: tuple[RdmaPort, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -14,8 +15,7 @@ from hfprov.reading import Observation, Read, Source, command
 DCB, MLNX_QOS = "dcb", "mlnx_qos"
 
 
-@dataclass(frozen=True, slots=True)
-class Priorities:
+class Priorities(Struct, frozen=True):
     """Of one interface."""
 
     trust: str

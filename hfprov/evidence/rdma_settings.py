@@ -9,7 +9,8 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -42,8 +43,7 @@ def plain_guid(text: str) -> str:
     return re.sub("[^0-9a-f]", "", clean(text).lower().removeprefix("0x"))
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """What a device is, whatever it is called."""
 
     name: str
@@ -80,8 +80,7 @@ IDENTITIES: Source[tuple[Identity, ...]] = Source(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Gid:
+class Gid(Struct, frozen=True):
     """One entry of a port's GID table that is in use."""
 
     device: str
@@ -140,8 +139,7 @@ def select_gid(gids: Iterable[Gid], interface: str, *, kind: str = ROCE_V2) -> G
     return min(fitting, key=lambda one: one.index, default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionManager:
+class ConnectionManager(Struct, frozen=True):
     """What connections of rdma_cm use by default on one port; None: the file was not there."""
 
     mode: str | None

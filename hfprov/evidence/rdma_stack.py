@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
@@ -44,8 +45,7 @@ class Stack(StrEnum):
     VENDOR = "vendor"
 
 
-@dataclass(frozen=True, slots=True)
-class Packages:
+class Packages(Struct, frozen=True):
     """Installed packages that have to do with RDMA: version by name."""
 
     manager: Manager

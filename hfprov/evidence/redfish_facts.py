@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Struct, frozen=True):
     """The ``Status`` of a resource. None: the BMC does not say (an absent part, an old BMC)."""
 
     health: str | None
@@ -30,8 +30,7 @@ class Health:
         return self.state == "Absent"
 
 
-@dataclass(frozen=True, slots=True)
-class Firmware:
+class Firmware(Struct, frozen=True):
     """A SoftwareInventory resource."""
 
     version: str | None
@@ -43,8 +42,7 @@ class Firmware:
     images in standby."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryModule:
+class MemoryModule(Struct, frozen=True):
     """A Memory resource: a DIMM, or the memory of an accelerator."""
 
     capacity_mib: int | None
@@ -58,8 +56,7 @@ class MemoryModule:
     row_remapping_pending: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """A sensor value inside a resource."""
 
     name: str
@@ -70,8 +67,7 @@ class Reading:
     health: Health
 
 
-@dataclass(frozen=True, slots=True)
-class LogEntry:
+class LogEntry(Struct, frozen=True):
     """One entry of a log service."""
 
     id: str
@@ -82,8 +78,7 @@ class LogEntry:
     resolved: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(Struct, frozen=True):
     """One resource, whatever its type. None: the BMC gives no value, or the schema has none."""
 
     uri: str | None
@@ -108,8 +103,7 @@ class Resource:
     readings: tuple[Reading, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RedfishFacts:
+class RedfishFacts(Struct, frozen=True):
     """A document of a BMC: a resource, or a collection."""
 
     resource: Resource

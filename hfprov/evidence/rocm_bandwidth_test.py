@@ -6,7 +6,8 @@ Bandwidths are GB/s (1e9 bytes per second). A matrix with fewer rows than column
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
@@ -16,8 +17,7 @@ from hfprov.evidence.text import clean, excerpt, number
 TOOL = "rocm-bandwidth-test"
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Struct, frozen=True):
     index: int
     type: str
     """``CPU`` or ``GPU``."""
@@ -28,16 +28,14 @@ class Device:
     """Allocatable memory of each pool."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     title: str
     devices: tuple[int, ...]
     rows: tuple[tuple[float | None, ...], ...]
     """``rows[i][j]``: from device ``devices[i]`` to ``devices[j]``; None for ``N/A``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     size_bytes: int
     average_us: float
     average_gbs: float
@@ -45,8 +43,7 @@ class Sample:
     peak_gbs: float
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Struct, frozen=True):
     title: str
     source: int
     source_type: str
@@ -55,8 +52,7 @@ class Curve:
     samples: tuple[Sample, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RocmBandwidthTest:
+class RocmBandwidthTest(Struct, frozen=True):
     version: str | None
     command: str | None
     devices: tuple[Device, ...]

@@ -7,12 +7,13 @@ Read forms: ``--json`` and ``--csv`` (ROCm 3.9 to 6.2, keys renamed on the way),
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
@@ -36,8 +37,7 @@ from hfprov.evidence.text import clean, excerpt
 TOOL = "rocm-smi"
 
 
-@dataclass(frozen=True, slots=True)
-class RocmSmi:
+class RocmSmi(Struct, frozen=True):
     cards: tuple[Card, ...] = ()
     driver_version: str | None = None
     links: tuple[Link, ...] = ()
@@ -203,7 +203,7 @@ def _trouble(said: str) -> FieldError | None:
 
 
 def _with_trouble(card: Card, trouble: list[FieldError]) -> Card:
-    return dataclasses.replace(card, errors=(*card.errors, *trouble))
+    return replace(card, errors=(*card.errors, *trouble))
 
 
 def _ras_block(match: re.Match[str]) -> RasBlock:
@@ -244,7 +244,7 @@ def _from_concise(text: str) -> RocmSmi | None:
             continue
         cells = _WIDE_GAP.split(_COMMA_GAP.sub(",", row))
         if len(cells) == 1 and line[0].isspace() and cards and _TWO_LINES in names:
-            cards[-1] = dataclasses.replace(cards[-1], name=cells[0])
+            cards[-1] = replace(cards[-1], name=cells[0])
             continue
         if len(cells) != len(names):
             raise not_understood(TOOL, number, row, f"{len(names)} columns as in the header")

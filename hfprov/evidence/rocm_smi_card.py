@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from hfprov.evidence.fields import FieldError, Fields, integer
 
 
-@dataclass(frozen=True, slots=True)
-class RasBlock:
+class RasBlock(Struct, frozen=True):
     """Error counts of one hardware block. Suspended consumer GPUs show false counts."""
 
     name: str
@@ -20,8 +20,7 @@ class RasBlock:
     uncorrectable: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     """One GPU. ``None``: not available, or not part of what was asked."""
 
     index: int

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.evidence.fields import integer, not_understood
 
@@ -15,8 +16,7 @@ _FIELDS = {"Weight": "weight", "Hops": "hops", "Link Type": "type"}
 _NOT_SAID = frozenset({"XXXX", "N/A"})
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """Topology between two cards by DRM index. None: not reported."""
 
     first: int

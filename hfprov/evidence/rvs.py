@@ -11,7 +11,8 @@ Source: ROCm/ROCmValidationSuite ``docs/ug1main.md`` and the modules' ``worker.c
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
@@ -20,8 +21,7 @@ from hfprov.evidence.text import clean, excerpt
 TOOL = "rvs"
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """One verdict line: pass or fail, and the GPU it is about where the line names one."""
 
     gpu: str | None
@@ -29,8 +29,7 @@ class Outcome:
     line: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bandwidth:
+class Bandwidth(Struct, frozen=True):
     """One measured transfer. ``gbs`` is None where the log has no number."""
 
     description: str
@@ -39,8 +38,7 @@ class Bandwidth:
     """True for a result, False for a progress line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     name: str
     module: str | None
     outcomes: tuple[Outcome, ...] = ()
@@ -57,16 +55,14 @@ class Action:
         return True if self.outcomes and not self.unfinished_gpus else None
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryRow:
+class SummaryRow(Struct, frozen=True):
     action: str
     module: str
     result: str
     """``PASS``, ``FAIL``, ``SKIP`` as printed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rvs:
+class Rvs(Struct, frozen=True):
     actions: tuple[Action, ...]
     summary: tuple[SummaryRow, ...] | None = None
     """None when the log has no whole summary table."""
@@ -107,8 +103,7 @@ _SUMMARY_HEADER = re.compile(r"\| *Action Name *\| *Module *\| *Result *\|")
 _SUMMARY_ROW = re.compile(r"\| *(?P<a>[^|]*?) *\| *(?P<m>[^|]*?) *\| *(?P<r>[A-Za-z ]+?) *\|$")
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     name: str
     module: str | None = None
     outcomes: list[Outcome] = field(default_factory=list)

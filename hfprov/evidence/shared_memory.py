@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
@@ -25,8 +26,7 @@ _SIZE = re.compile(r"([0-9]{1,18})([kmgtpe%]?)", re.IGNORECASE)
 _MIB = 1024**2
 
 
-@dataclass(frozen=True, slots=True)
-class SharedMemory:
+class SharedMemory(Struct, frozen=True):
     """One statement on ``/dev/shm``."""
 
     where: str
@@ -37,8 +37,7 @@ class SharedMemory:
     is_read_only: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SharedMemories:
+class SharedMemories(Struct, frozen=True):
     """What is mounted, what fstab says, and the memory that it is a part of."""
 
     memory_mib: float

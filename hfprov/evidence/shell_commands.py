@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.evidence.limits import MEMLOCK, NOFILE, NPROC, STACK, Resource
 
@@ -43,8 +44,7 @@ _POWER = {"": 1, "k": 1, "m": 1 << 10, "g": 1 << 20}
 """KiB in a unit of csh; without one it counts in KiB, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """One limit that a command sets."""
 
     resource: Resource

@@ -6,7 +6,8 @@ Sources: bash(1), zsh(1), csh(1), tcsh(1), each list of files that a shell reads
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.evidence.grep import Grep, grep, lines
@@ -40,8 +41,7 @@ def _of_users(baseline: Baseline) -> Grep:
     return grep(_PATTERN, *(f"{home}/{name}" for home in homes for name in _IN_HOMES))
 
 
-@dataclass(frozen=True, slots=True)
-class ShellLimit:
+class ShellLimit(Struct, frozen=True):
     """One limit that a line of a shell's file sets."""
 
     resource: Resource

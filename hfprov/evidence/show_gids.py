@@ -7,14 +7,14 @@ table of Huawei's ``hiroce3 gids``.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import empty, not_understood, numbered
 
 
-@dataclass(frozen=True, slots=True)
-class Gid:
+class Gid(Struct, frozen=True):
     """One GID. ``netdev`` is None on an InfiniBand port, or when the interface is gone."""
 
     device: str
@@ -31,8 +31,7 @@ class Gid:
         return self.gid.startswith("0000:0000:0000:0000:0000:ffff:")
 
 
-@dataclass(frozen=True, slots=True)
-class GidTable:
+class GidTable(Struct, frozen=True):
     """All GIDs listed. ``complete``: the tool's own count was there, and it is right."""
 
     gids: tuple[Gid, ...]

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, natural, numbered_lines, unknown_form
@@ -50,8 +51,7 @@ _DRAINING = re.compile(r"DRAIN", re.IGNORECASE)
 _DOWN = re.compile(r"\b(?:DOWN|FAIL|FAILING|NOT_RESPONDING|ERROR)|\*", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class SlurmNode:
+class SlurmNode(Struct, frozen=True):
     """One node in one partition. None: the table has no such column, or ``N/A``."""
 
     name: str
@@ -74,15 +74,13 @@ class SlurmNode:
         return _DOWN.search(self.state) is None
 
 
-@dataclass(frozen=True, slots=True)
-class SlurmNodesFacts:
+class SlurmNodesFacts(Struct, frozen=True):
     """``sinfo`` or ``scontrol show node``."""
 
     nodes: tuple[SlurmNode, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SlurmJobsFacts:
+class SlurmJobsFacts(Struct, frozen=True):
     """``squeue``: jobs as their fields. ``states`` counts jobs by state."""
 
     jobs: tuple[tuple[str, ...], ...]

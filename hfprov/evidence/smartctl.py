@@ -10,8 +10,9 @@ counters there is no answer.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import (
@@ -52,8 +53,7 @@ _FIELD = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SmartctlFacts:
+class SmartctlFacts(Struct, frozen=True):
     """Health of one drive. None: this kind of drive does not say."""
 
     device: str | None

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
@@ -19,8 +20,7 @@ from hfprov.evidence.text import clean, excerpt, number
 TOOL = "sockperf"
 
 
-@dataclass(frozen=True, slots=True)
-class Sockperf:
+class Sockperf(Struct, frozen=True):
     """One run of a client. Times are microseconds."""
 
     round_trip: bool

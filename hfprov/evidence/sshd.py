@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -40,8 +41,7 @@ _WRITTEN = command(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Keyword:
+class Keyword(Struct, frozen=True):
     """One line of sshd_config."""
 
     name: str
@@ -75,8 +75,7 @@ def parse_keywords(text: str, path: str) -> tuple[Keyword, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class SshdFiles:
+class SshdFiles(Struct, frozen=True):
     """All files of sshd."""
 
     keywords: tuple[Keyword, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -32,8 +33,7 @@ _SMART_CODES = tuple(range(256))
 """The exit status is a set of bits, and in the JSON too; the parser reads it there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Controller:
+class Controller(Struct, frozen=True):
     """One NVMe controller as the kernel knows it; empty texts where it does not say."""
 
     name: str

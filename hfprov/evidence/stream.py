@@ -7,7 +7,8 @@ wrong results too. Its MB/s are 1e6 bytes per second.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import ToolFailure, failure_table, find_failure
@@ -17,8 +18,7 @@ from hfprov.evidence.text import clean, excerpt, number
 TOOL = "stream"
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     bandwidth_gbs: float
     """Best rate, 1e9 bytes per second."""
     average_s: float
@@ -26,8 +26,7 @@ class Kernel:
     max_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(Struct, frozen=True):
     version: str | None
     array_elements: int
     bytes_per_element: int | None

@@ -8,7 +8,8 @@ MB/sec``. MB are 1024 * 1024 bytes (stress-stream.c of stress-ng).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import clean, excerpt
@@ -21,8 +22,7 @@ _FAILED = re.compile(r"stress-ng: (?:error|fail): *\[\d+\] *(.+)")
 _MIB_TO_GB = 1024**2 / 1e9
 
 
-@dataclass(frozen=True, slots=True)
-class StressStream:
+class StressStream(Struct, frozen=True):
     """Sum over all instances, in GB/s (1e9 bytes)."""
 
     instances: int

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.fields import mapping
@@ -17,8 +18,7 @@ from hfprov.evidence.text import clean, excerpt, json_decoder
 TOOL = "superbench"
 
 
-@dataclass(frozen=True, slots=True)
-class NodeResult:
+class NodeResult(Struct, frozen=True):
     node: str
     metrics: Mapping[str, float]
     """``nccl-bw:nvlink/allreduce_8589934592_busbw:0`` and so on, in the benchmark's own unit."""
@@ -30,8 +30,7 @@ class NodeResult:
         return tuple(name for name, code in self.return_codes.items() if code != 0)
 
 
-@dataclass(frozen=True, slots=True)
-class SuperBench:
+class SuperBench(Struct, frozen=True):
     nodes: tuple[NodeResult, ...]
 
 

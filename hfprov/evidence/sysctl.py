@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.evidence.host_values import bad_line, numbered_lines, unknown_form
 from hfprov.evidence.text import clean, excerpt
@@ -18,8 +19,7 @@ _COMPLAINT = re.compile(r"sysctl: (.*)")
 _KEY_IN_COMPLAINT = re.compile(r"'([^']+)'|\"([^\"]+)\"|/proc/sys/([^\s:]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class SysctlFacts:
+class SysctlFacts(Struct, frozen=True):
     """Settings by name with dots. A name that comes twice (in a file) has its last value."""
 
     values: Mapping[str, str]

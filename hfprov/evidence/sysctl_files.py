@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError
@@ -26,8 +27,7 @@ NAME = re.compile(r"[a-z0-9_]+(?:\.[A-Za-z0-9_-]+)+")
 """A setting's name with dots. Names of interfaces that have dots themselves are not wanted here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Struct, frozen=True):
     """One line ``name = value``."""
 
     name: str
@@ -71,8 +71,7 @@ def parse(text: str, path: str) -> tuple[tuple[Assignment, ...], tuple[str, ...]
     return tuple(found), tuple(strange)
 
 
-@dataclass(frozen=True, slots=True)
-class SysctlFiles:
+class SysctlFiles(Struct, frozen=True):
     """All files, read and put in order."""
 
     at_boot: tuple[Assignment, ...]

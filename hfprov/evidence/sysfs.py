@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import (
@@ -38,16 +39,14 @@ _MAX_ATTRIBUTE = 4096
 """Bytes of a sysfs attribute: it is at most one page."""
 
 
-@dataclass(frozen=True, slots=True)
-class SysfsFile:
+class SysfsFile(Struct, frozen=True):
     """The text of one sysfs file. ``number`` is its value where it is a number."""
 
     text: str
     number: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class SysfsTree:
+class SysfsTree(Struct, frozen=True):
     """A dump of files, with what could be understood of it."""
 
     files: Mapping[str, str]

@@ -8,7 +8,8 @@ sysfs-class-net, sysfs-class-infiniband, sysfs-bus-pci-devices-aer_stats, sysfs-
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import decimal, hexadecimal, natural, whole
@@ -21,16 +22,14 @@ _CHOICE = re.compile(r"\[([^\]\s]+)\]")
 _ABSENT = ("N/A (no PMA)", "N/A")
 
 
-@dataclass(frozen=True, slots=True)
-class NumberedState:
+class NumberedState(Struct, frozen=True):
     """A state that the kernel prints with its number: ``4: ACTIVE``."""
 
     number: int
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class RdmaRate:
+class RdmaRate(Struct, frozen=True):
     """``400 Gb/sec (4X NDR)``."""
 
     gbit_per_s: float
@@ -39,8 +38,7 @@ class RdmaRate:
     """``NDR``, ``HDR``, … ; empty for rates below DDR, which the kernel does not name."""
 
 
-@dataclass(frozen=True, slots=True)
-class AerCounters:
+class AerCounters(Struct, frozen=True):
     """``aer_dev_correctable``, ``aer_dev_fatal`` or ``aer_dev_nonfatal``: errors since boot."""
 
     by_name: dict[str, int]

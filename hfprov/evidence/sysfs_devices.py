@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.cpulist import parse_cpulist
@@ -41,8 +42,7 @@ _RDMA_DEVICE = re.compile(r".*/infiniband/([^/]+)/(fw_ver|board_id|hca_type|node
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class PciFunction:
+class PciFunction(Struct, frozen=True):
     """One PCI function in sysfs. None: no such file, or the kernel has no value."""
 
     address: str
@@ -66,8 +66,7 @@ class PciFunction:
     """Files that could not be understood; what they would have said is None."""
 
 
-@dataclass(frozen=True, slots=True)
-class NetInterface:
+class NetInterface(Struct, frozen=True):
     """One network interface in sysfs."""
 
     name: str
@@ -81,8 +80,7 @@ class NetInterface:
     problems: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RdmaPort:
+class RdmaPort(Struct, frozen=True):
     """One port of an RDMA device in sysfs."""
 
     device: str

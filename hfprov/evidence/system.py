@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -58,8 +59,7 @@ MACHINE: Source[Machine] = Source(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """The running kernel and boot."""
 
     release: str
@@ -80,8 +80,7 @@ def _parse_kernel(seen: Observation, _: Baseline) -> Kernel:
 KERNEL = Source("kernel", lambda _: (KERNEL_RELEASE, BOOT_ID, CMDLINE), _parse_kernel)
 
 
-@dataclass(frozen=True, slots=True)
-class Units:
+class Units(Struct, frozen=True):
     """What systemd says of itself, and the units that failed."""
 
     state: str
@@ -128,8 +127,7 @@ _WORKLOADS = ("containerd-shim", "docker-containerd-shim", "conmon", "slurmstepd
 """Names of processes that stand for a running container or job, one each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Processes:
+class Processes(Struct, frozen=True):
     """What is at work on the node, as far as it matters to somebody who wants to change it."""
 
     leftovers: tuple[str, ...]
@@ -186,8 +184,7 @@ def cpu_count(text: str) -> int:
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class Cpus:
+class Cpus(Struct, frozen=True):
     """How many CPUs the kernel knows, and how many of them run."""
 
     online: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
@@ -37,8 +38,7 @@ def property_of(unit: Properties, name: str) -> str:
         raise NotUnderstoodError(f"'systemctl show' did not tell '{name}'.") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One assignment in a configuration file of systemd."""
 
     section: str
@@ -86,8 +86,7 @@ PLACES = ("/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/sy
 """Highest first: a file hides one of the same name in a later place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layers:
+class Layers(Struct, frozen=True):
     """A configuration file with its drop-ins."""
 
     settings: tuple[Setting, ...]

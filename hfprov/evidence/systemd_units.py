@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence import systemd
@@ -132,8 +135,7 @@ def units(*names: str, properties: Iterable[str], of_main_process: Iterable[str]
     return _show(frozenset(names), asked | {"MainPID"} if files else asked, files)
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """What all who asked for units were told."""
 
     units: Mapping[str, Properties]

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
@@ -70,8 +71,7 @@ def _pids_max(text: str) -> float:
     return math.inf if said == "max" else amount(said)
 
 
-@dataclass(frozen=True, slots=True)
-class TaskLimits:
+class TaskLimits(Struct, frozen=True):
     """What bounds the number of tasks, beside the kernel itself."""
 
     base: float

@@ -6,18 +6,18 @@ of them. A tool that prints several forms (XML, table, CSV) recognises the form 
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from hfprov.errors import UsageError
 from hfprov.evidence.pasted import without_prompts
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """A tool that tells something about a node, and the parser of what it prints."""
 
     name: str
@@ -206,11 +206,9 @@ def find_tool(name: str) -> Tool:
 
 
 def plain(facts: Any) -> Any:
-    """Facts as JSON-ready data: dataclasses as objects, enums as their values."""
-    if dataclasses.is_dataclass(facts) and not isinstance(facts, type):
-        return {
-            field.name: plain(getattr(facts, field.name)) for field in dataclasses.fields(facts)
-        }
+    """Facts as JSON-ready data: structs as objects, enums as their values."""
+    if isinstance(facts, Struct):
+        return {name: plain(value) for name, value in asdict(facts).items()}
     if isinstance(facts, dict):
         return {str(key): plain(value) for key, value in facts.items()}
     if isinstance(facts, (list, tuple, set, frozenset)):

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
@@ -20,8 +21,7 @@ from hfprov.evidence.text import clean, excerpt, number
 TOOL = "transferbench"
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """Bandwidth between two devices (``GPU 00``). ``way``: ``->``, ``<-``, ``<->`` or empty."""
 
     source: str
@@ -31,8 +31,7 @@ class Cell:
     """None where the tool prints ``N/A``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Struct, frozen=True):
     title: str
     bidirectional: bool
     cells: tuple[Cell, ...]
@@ -40,8 +39,7 @@ class Matrix:
     """``CPU->GPU`` and the like; empty when the run ended before it printed them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(Struct, frozen=True):
     index: int
     gbs: float
     duration_ms: float
@@ -50,8 +48,7 @@ class Transfer:
     """Source -> executor:subexecutors -> destination."""
 
 
-@dataclass(frozen=True, slots=True)
-class Executor:
+class Executor(Struct, frozen=True):
     name: str
     gbs: float
     duration_ms: float
@@ -59,8 +56,7 @@ class Executor:
     transfers: tuple[Transfer, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TransferBench:
+class TransferBench(Struct, frozen=True):
     version: str | None
     bytes_per_direction: int | None
     matrices: tuple[Matrix, ...]
@@ -105,8 +101,7 @@ _TEST = re.compile(r"Test [0-9]+:$")
 _ERROR = re.compile(r"\[?(?:ERROR|FATAL)\b")
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     title: str
     columns: list[str]
     cells: list[Cell] = field(default_factory=list)
@@ -126,8 +121,7 @@ class _Open:
                       tuple(self.cells), self.averages)  # fmt: skip
 
 
-@dataclass(slots=True)
-class _Log:
+class _Log(Struct):
     matrices: list[_Open] = field(default_factory=list)
     executors: list[tuple[re.Match[str], list[Transfer]]] = field(default_factory=list)
     aggregates: list[float] = field(default_factory=list)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.evidence.text import clean, excerpt
@@ -17,8 +18,7 @@ _SETS = re.compile(r'\bATTR\{mtu\}="([^"]*)"')
 _RUNS = re.compile(r'\b(?:RUN|PROGRAM|IMPORT)(?:\{[a-z]+\})?\+?="([^"]*\bmtu\b[^"]*)"')
 
 
-@dataclass(frozen=True, slots=True)
-class MtuRule:
+class MtuRule(Struct, frozen=True):
     """One rule that sets an MTU."""
 
     where: str

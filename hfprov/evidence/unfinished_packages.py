@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -35,8 +36,7 @@ _DAEMONS = ("chrony", "irqbalance", "nftables", "openssh-server", "slurmd", "sys
 _NAMES = at_hand(r"${db:Status-Abbrev}\t${Package}\n", "dpkg", *_DAEMONS)
 
 
-@dataclass(frozen=True, slots=True)
-class Unfinished:
+class Unfinished(Struct, frozen=True):
     """What dpkg has left undone."""
 
     states: tuple[str, ...]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError
@@ -24,8 +25,7 @@ MOST_NEVER = 100
 """Below this, a version never takes the place of one that is installed; apt_preferences(5)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
+class Archive(Struct, frozen=True):
     """One archive that apt takes packages from, as its Release file tells."""
 
     site: str
@@ -126,8 +126,7 @@ _ORIGINS = "Unattended-Upgrade::Origins-Pattern::"
 _ALLOWED = "Unattended-Upgrade::Allowed-Origins::"
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
+class Pin(Struct, frozen=True):
     """One record of preferences that is for all packages."""
 
     path: str

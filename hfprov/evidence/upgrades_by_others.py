@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.evidence.grep import grep, lines
@@ -42,8 +43,7 @@ _HOOKS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Upgrade:
+class Upgrade(Struct, frozen=True):
     """A command that upgrades all packages."""
 
     where: str

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
@@ -57,8 +58,7 @@ _TOPMOST = {
 """Of the topmost group that is to be seen: in a container what its host lets it have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """One bound that is in effect."""
 
     subject: str
@@ -69,8 +69,7 @@ class Bound:
     amount: Amount
 
 
-@dataclass(frozen=True, slots=True)
-class WorkBounds:
+class WorkBounds(Struct, frozen=True):
     """What is there for work, and everything that bounds how much of it work may use."""
 
     whole: Whole

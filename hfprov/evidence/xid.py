@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from hfprov.catalogue.data import catalogue
 from hfprov.evidence.nvidia_smi.values import find_pci_address
@@ -29,8 +30,7 @@ class Severity(Enum):
     """Not in the catalogue. Never to be taken for harmless."""
 
 
-@dataclass(frozen=True, slots=True)
-class XidEntry:
+class XidEntry(Struct, frozen=True):
     """A row of the catalogue."""
 
     code: int
@@ -46,8 +46,7 @@ class XidEntry:
     checked_on: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Xid:
+class Xid(Struct, frozen=True):
     """One Xid in the kernel log."""
 
     code: int
@@ -61,8 +60,7 @@ class Xid:
     """Of an Xid 154: what the driver now asks for, e.g. ``GPU Reset Required``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sxid:
+class Sxid(Struct, frozen=True):
     """One NVSwitch error in the kernel log."""
 
     code: int

@@ -8,8 +8,9 @@ is cut off is refused: half a document is no document.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from xml.parsers import expat
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import clean
@@ -17,8 +18,7 @@ from hfprov.evidence.text import clean
 MAX_DEPTH = 64
 
 
-@dataclass(slots=True)
-class Element:
+class Element(Struct):
     """One element: its own text (stripped) and its children, in order."""
 
     tag: str

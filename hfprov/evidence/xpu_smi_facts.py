@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.evidence.fields import FieldError
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Struct, frozen=True):
     """One GPU of ``discovery``; ``values`` has every line."""
 
     index: int
@@ -29,8 +29,7 @@ class Device:
     errors: tuple[FieldError, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """One line of health, diagnostics or precheck."""
 
     device: int | None
@@ -42,24 +41,21 @@ class Check:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True):
     device: int
     level: int
     passed: bool | None
     checks: tuple[Check, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Sensor:
+class Sensor(Struct, frozen=True):
     amc: str
     name: str
     value: float
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Struct, frozen=True):
     pid: int
     command: str
     device: int
@@ -67,14 +63,12 @@ class Process:
     memory_kib: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class FirmwareUpdate:
+class FirmwareUpdate(Struct, frozen=True):
     firmware: str | None
     succeeded: bool
 
 
-@dataclass(frozen=True, slots=True)
-class XpuSmi:
+class XpuSmi(Struct, frozen=True):
     devices: tuple[Device, ...] = ()
     checks: tuple[Check, ...] = ()
     diagnoses: tuple[Diagnosis, ...] = ()

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.fields import Fields, integer, not_understood, numbered_lines
@@ -19,8 +20,7 @@ from hfprov.evidence.xpu_smi_facts import Check, Device, Diagnosis, Sensor, XpuS
 TOOL = "xpu-smi"
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(Struct, frozen=True):
     """The lines between two frame lines of a table: left cell of the first, right cells of all."""
 
     left: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -12,8 +13,7 @@ from hfprov.evidence.accelerators.model import Accelerator, Report, Vendor
 from hfprov.reading import Observation, Read, Source
 
 
-@dataclass(frozen=True, slots=True)
-class Adapter:
+class Adapter(Struct, frozen=True):
     """One vendor's tool and driver."""
 
     vendor: Vendor
@@ -68,8 +68,7 @@ def adapter(vendor: Vendor) -> Adapter:
     return next(one for one in ADAPTERS if one.vendor is vendor)
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
+class Heard(Struct, frozen=True):
     """What was heard from the vendors' tools of one node, and from which nothing, and why."""
 
     reports: Mapping[Vendor, Report]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence import amd_smi, rocm_smi
@@ -94,24 +96,22 @@ def from_documents(documents: Iterable[AmdSmi]) -> Report:
 def _merged(one: Gpu, other: Gpu) -> Gpu:
     """Two documents' facts of one GPU: what the first does not say is taken from the second."""
     changes: dict[str, Any] = {}
-    for part in dataclasses.fields(Gpu):
-        mine, theirs = getattr(one, part.name), getattr(other, part.name)
-        if part.name == "errors":
+    for name, mine in asdict(one).items():
+        theirs = getattr(other, name)
+        if name == "errors":
             changes["errors"] = (*mine, *theirs)
         elif mine is None:
-            changes[part.name] = theirs
-        elif dataclasses.is_dataclass(mine) and type(mine) is type(theirs):
-            changes[part.name] = _filled(mine, theirs)
-    return dataclasses.replace(one, **changes)
+            changes[name] = theirs
+        elif isinstance(mine, Struct) and type(mine) is type(theirs):
+            changes[name] = _filled(mine, theirs)
+    return replace(one, **changes)
 
 
-def _filled(mine: Any, theirs: Any) -> Any:
+def _filled(mine: Struct, theirs: Struct) -> Struct:
     missing = {
-        part.name: getattr(theirs, part.name)
-        for part in dataclasses.fields(mine)
-        if getattr(mine, part.name) in (None, ())
+        name: getattr(theirs, name) for name, value in asdict(mine).items() if value in (None, ())
     }
-    return dataclasses.replace(mine, **missing)
+    return replace(mine, **missing)
 
 
 def from_facts(facts: object) -> Report:

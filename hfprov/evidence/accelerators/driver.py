@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError
@@ -36,8 +37,7 @@ def _installed(module: str) -> Read:
     return module_field("version", module)
 
 
-@dataclass(frozen=True, slots=True)
-class Driver:
+class Driver(Struct, frozen=True):
     """One vendor's kernel driver. A version is empty when the driver has none, or it is unknown."""
 
     module: str

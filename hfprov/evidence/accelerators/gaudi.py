@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
+
+from msgspec.structs import replace
 
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence import hl_smi
@@ -46,7 +47,7 @@ def report(seen: Observation) -> Report:
     others = {one.pci_address: one for one in from_facts(table).devices}
     ports = _ports(seen)
     devices = tuple(
-        dataclasses.replace(
+        replace(
             one,
             ecc=others[one.pci_address].ecc if one.pci_address in others else one.ecc,
             processes=others[one.pci_address].processes if one.pci_address in others else None,
@@ -54,7 +55,7 @@ def report(seen: Observation) -> Report:
         )
         for one in found.devices
     )
-    return dataclasses.replace(found, devices=devices, incomplete=found.incomplete)
+    return replace(found, devices=devices, incomplete=found.incomplete)
 
 
 def _ports(seen: Observation) -> dict[str, Interconnect]:

@@ -7,8 +7,9 @@ knows; checks judge these facts only, so that a new vendor is one adapter and ro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 
 class Vendor(StrEnum):
@@ -30,16 +31,14 @@ class Severity(StrEnum):
     """A value that this version cannot read: nobody knows what it means."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceError:
+class DeviceError(Struct, frozen=True):
     """An error that the tool reports about one device."""
 
     text: str
     severity: Severity = Severity.FATAL
 
 
-@dataclass(frozen=True, slots=True)
-class PcieLink:
+class PcieLink(Struct, frozen=True):
     """The link to the host. The generation may drop when idle; the width must not."""
 
     gen: int | None = None
@@ -52,8 +51,7 @@ class PcieLink:
     replay_rollovers: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ecc:
+class Ecc(Struct, frozen=True):
     """Memory errors: volatile since the last reset or driver load, aggregate in its life."""
 
     enabled: bool | None = None
@@ -67,8 +65,7 @@ class Ecc:
     """Why the memory cannot be repaired any more, in words; empty when nothing says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryRepair:
+class MemoryRepair(Struct, frozen=True):
     """Rows that were remapped, or pages that were retired, because of memory errors."""
 
     kind: str = ""
@@ -80,8 +77,7 @@ class MemoryRepair:
     """A repair was tried and failed: the device is at its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Temperatures:
+class Temperatures(Struct, frozen=True):
     """Degrees Celsius. ``margin`` counts down to the throttling point, where that is all we get."""
 
     core: float | None = None
@@ -94,8 +90,7 @@ class Temperatures:
     slowdown_margin: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Interconnect:
+class Interconnect(Struct, frozen=True):
     """Links between accelerators: NVLink, xGMI, HCCS, Gaudi's ports, Xe Link."""
 
     kind: str
@@ -106,8 +101,7 @@ class Interconnect:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Struct, frozen=True):
     """A process that uses the accelerator."""
 
     pid: int | None
@@ -116,8 +110,7 @@ class Process:
     mps: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Accelerator:
+class Accelerator(Struct, frozen=True):
     """One accelerator as its vendor's tool shows it."""
 
     vendor: Vendor
@@ -189,16 +182,14 @@ class Failure(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class LostDevice:
+class LostDevice(Struct, frozen=True):
     """A sentence of the tool about one device that it could not report on."""
 
     pci_address: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """What one vendor's tool says of the whole node."""
 
     vendor: Vendor

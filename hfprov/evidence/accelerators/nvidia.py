@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence.accelerators.model import (

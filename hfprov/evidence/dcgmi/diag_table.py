@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.dcgmi.model import DiagMessage, DiagReport, DiagResult, DiagStatus, status_of
@@ -37,8 +38,7 @@ LOOKS_LIKE = re.compile(
 SUMMARY = re.compile(r"^\w+[ \t]{2,}(?:Pass|Fail|Warn|Skip)\b", re.MULTILINE)
 
 
-@dataclass(slots=True)
-class _Test:
+class _Test(Struct):
     """A test while its lines are read."""
 
     name: str

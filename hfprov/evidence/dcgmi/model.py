@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 
 class DiagStatus(Enum):
@@ -41,8 +42,7 @@ def status_of(word: str) -> DiagStatus:
     return _WORDS.get(word.strip().lower(), DiagStatus.UNKNOWN)
 
 
-@dataclass(frozen=True, slots=True)
-class DiagMessage:
+class DiagMessage(Struct, frozen=True):
     text: str
     error_id: int | None = None
     """A DCGM_FR_* code; versions before 3 do not have it."""
@@ -51,8 +51,7 @@ class DiagMessage:
     """1 monitor, 2 isolate, 3 unknown, 4 triage, 5 configure, 6 reset (dcgm_errors.h)."""
 
 
-@dataclass(frozen=True, slots=True)
-class DiagResult:
+class DiagResult(Struct, frozen=True):
     """The result of one test for one device, or for all of them at once."""
 
     test: str
@@ -70,16 +69,14 @@ class DiagResult:
     iteration: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DiagEntity:
+class DiagEntity(Struct, frozen=True):
     group: str
     entity_id: int | None
     device_id: str = ""
     serial: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DiagReport:
+class DiagReport(Struct, frozen=True):
     """One run of ``dcgmi diag``."""
 
     form: str
@@ -117,8 +114,7 @@ class DiagReport:
         return DiagStatus.NOT_RUN
 
 
-@dataclass(frozen=True, slots=True)
-class DcgmiFailure:
+class DcgmiFailure(Struct, frozen=True):
     """dcgmi ran and said that it cannot do what was asked. Evidence, not a parsing problem."""
 
     kind: str
@@ -127,8 +123,7 @@ class DcgmiFailure:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class HealthItem:
+class HealthItem(Struct, frozen=True):
     entity_group: str
     entity_id: int | None
     system: str
@@ -137,8 +132,7 @@ class HealthItem:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Struct, frozen=True):
     """``dcgmi health -c``."""
 
     overall: DiagStatus
@@ -147,24 +141,21 @@ class Health:
     incomplete: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HealthWatches:
+class HealthWatches(Struct, frozen=True):
     """``dcgmi health -f``: which systems the host engine watches."""
 
     watched: tuple[str, ...]
     unwatched: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DiscoveredGpu:
+class DiscoveredGpu(Struct, frozen=True):
     gpu_id: int
     name: str = ""
     pci_address: str = ""
     uuid: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(Struct, frozen=True):
     """``dcgmi discovery -l``."""
 
     gpus: tuple[DiscoveredGpu, ...]
@@ -175,8 +166,7 @@ class Discovery:
     incomplete: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NvlinkStates:
+class NvlinkStates(Struct, frozen=True):
     """``dcgmi nvlink -s``: by GPU and by NVSwitch, one letter per link.
 
     ``U`` up, ``D`` down, ``X`` disabled, ``_`` not supported.

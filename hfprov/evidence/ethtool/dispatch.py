@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable
+
+from msgspec.structs import replace
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.ethtool.failure import EthtoolFailure, failure_in, join_split_sentences
@@ -153,12 +154,12 @@ def _one(section: Section, before: list[EthtoolFailure]) -> Facts:
     """Facts of one section. A failure beside it is the answer: it outranks half a list."""
     failures = before + _failures(section)
     if failures and section.form not in _KEEPS_FAILURES:
-        return dataclasses.replace(failures[0], interface=section.interface)
+        return replace(failures[0], interface=section.interface)
     if not any(line.strip() for line in section.lines) and failures:
-        return dataclasses.replace(failures[0], interface=section.interface)
+        return replace(failures[0], interface=section.interface)
     facts = _PARSERS[section.form](section)
     if before and isinstance(facts, (LinkSettings, Features, Transceiver)):
-        return dataclasses.replace(facts, failures=(*before, *facts.failures))
+        return replace(facts, failures=(*before, *facts.failures))
     return facts
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Reason(StrEnum):
@@ -17,8 +18,7 @@ class Reason(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class EthtoolFailure:
+class EthtoolFailure(Struct, frozen=True):
     """A request that ethtool or the driver refused. Never a value, never a pass by itself."""
 
     what: str

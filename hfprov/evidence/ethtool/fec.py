@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.ethtool.pairs import Section
 from hfprov.evidence.net_lines import Node, integer
 
 
-@dataclass(frozen=True, slots=True)
-class Fec:
+class Fec(Struct, frozen=True):
     """Configured and active FEC encodings, in ethtool's words (``RS``, ``BaseR``, ``None``)."""
 
     interface: str | None

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.ethtool.failure import EthtoolFailure, failure_in
@@ -16,8 +17,7 @@ from hfprov.evidence.net_lines import integer, not_understood, on_off, value_or_
 from hfprov.evidence.text import excerpt
 
 
-@dataclass(frozen=True, slots=True)
-class Modes:
+class Modes(Struct, frozen=True):
     """What one side of the link supports or advertises. () where not reported."""
 
     link_modes: tuple[str, ...] = ()
@@ -26,8 +26,7 @@ class Modes:
     autonegotiation: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LinkSettings:
+class LinkSettings(Struct, frozen=True):
     """``ethtool DEV``."""
 
     interface: str | None

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.ethtool.failure import EthtoolFailure, failure_in
@@ -17,8 +18,7 @@ from hfprov.evidence.net_lines import integer, not_understood, on_off, value_or_
 from hfprov.evidence.text import excerpt
 
 
-@dataclass(frozen=True, slots=True)
-class DriverInfo:
+class DriverInfo(Struct, frozen=True):
     """``ethtool -i``."""
 
     driver: str | None
@@ -56,8 +56,7 @@ def parse_driver(section: Section) -> DriverInfo:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SizesFacts:
+class SizesFacts(Struct, frozen=True):
     """Largest and current sizes, by ethtool's names in lower case (``rx``, ``rx mini``)."""
 
     interface: str | None
@@ -67,13 +66,11 @@ class SizesFacts:
     """Settings that are not sizes: ``tx push``, ``tcp data split``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rings(SizesFacts):
+class Rings(SizesFacts, frozen=True):
     """``ethtool -g``: descriptors per ring."""
 
 
-@dataclass(frozen=True, slots=True)
-class Channels(SizesFacts):
+class Channels(SizesFacts, frozen=True):
     """``ethtool -l``: numbers of queues (``rx``, ``tx``, ``other``, ``combined``)."""
 
 
@@ -120,8 +117,7 @@ def parse_sizes(section: Section, kind: type[Rings | Channels]) -> Rings | Chann
     return kind(section.interface, maximum=maximum, current=current, other=other)
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(Struct, frozen=True):
     """``ethtool -a``: global pause frames (not priority flow control)."""
 
     interface: str | None
@@ -156,8 +152,7 @@ def parse_pause(section: Section) -> Pause:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Coalescing:
+class Coalescing(Struct, frozen=True):
     """``ethtool -c``: interrupt moderation. ``values`` by ethtool's names (``rx-usecs``)."""
 
     interface: str | None
@@ -206,8 +201,7 @@ def parse_coalescing(section: Section) -> Coalescing:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Feature:
+class Feature(Struct, frozen=True):
     """One offload: whether it is on, cannot be changed, and what was asked for if that differs."""
 
     active: bool
@@ -215,8 +209,7 @@ class Feature:
     requested: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
+class Features(Struct, frozen=True):
     """``ethtool -k``, by feature name."""
 
     interface: str | None
@@ -247,8 +240,7 @@ def parse_features(section: Section) -> Features:
     return Features(section.interface, found, tuple(failures))
 
 
-@dataclass(frozen=True, slots=True)
-class PrivateFlags:
+class PrivateFlags(Struct, frozen=True):
     """``ethtool --show-priv-flags``: the driver's own switches."""
 
     interface: str | None
@@ -265,8 +257,7 @@ def parse_private_flags(section: Section) -> PrivateFlags:
     return PrivateFlags(section.interface, flags)
 
 
-@dataclass(frozen=True, slots=True)
-class PermanentAddress:
+class PermanentAddress(Struct, frozen=True):
     """``ethtool -P``; None where none is set (all zero, or said so)."""
 
     address: str | None

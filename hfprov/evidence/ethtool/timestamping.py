@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.ethtool.pairs import Section
 from hfprov.evidence.net_lines import Node, integer, not_understood
 
 
-@dataclass(frozen=True, slots=True)
-class TimeStamping:
+class TimeStamping(Struct, frozen=True):
     """``ethtool -T``. ``clock_index`` N stands for ``/dev/ptpN``; None means no hardware clock."""
 
     interface: str | None

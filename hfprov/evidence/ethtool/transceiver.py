@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.ethtool.failure import EthtoolFailure, failure_in
@@ -17,8 +18,7 @@ from hfprov.evidence.net_lines import decimal, not_understood, value_or_none
 from hfprov.evidence.text import excerpt
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(Struct, frozen=True):
     """Readings of one channel; ``number`` is None for a module with a single, unnumbered one."""
 
     number: int | None
@@ -29,8 +29,7 @@ class Lane:
     rx_power_dbm: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Transceiver:
+class Transceiver(Struct, frozen=True):
     """``ethtool -m``."""
 
     identifier: str

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 _LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
 _FACILITY = re.compile(r"([a-z0-9]{2,8})\s*:(emerg|alert|crit|err|warn|notice|info|debug)\s*:\s?")
@@ -37,8 +38,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _PRETTY = re.compile(r"\s*\{[ \t]*\n")
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
+class LogLine(Struct, frozen=True):
     """A line, taken apart."""
 
     message: str

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.kernel_log.lines import LogLine, one_line_each, split_line
@@ -30,8 +32,7 @@ _LONGEST = 2000
 """The kernel's own limit for a message is about half of this."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelEvent:
+class KernelEvent(Struct, frozen=True):
     """Something that happened, as one message of the kernel tells it."""
 
     category: str
@@ -53,8 +54,7 @@ class KernelEvent:
     sxid: Sxid | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KernelLog:
+class KernelLog(Struct, frozen=True):
     events: tuple[KernelEvent, ...]
     lines: int
     """How many lines with a message were read."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nvidia_smi.listing import (

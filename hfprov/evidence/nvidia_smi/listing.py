@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nvidia_smi.model import GpuError, MigDevice
@@ -18,16 +19,14 @@ VERSION = re.compile(r"^NVIDIA-SMI version\s*:", re.IGNORECASE | re.MULTILINE)
 HELP = re.compile(r"^List of valid properties to query for the switch \"--(\S+?)=?\"", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class ListedGpu:
+class ListedGpu(Struct, frozen=True):
     index: int
     name: str
     uuid: str
     mig_devices: tuple[MigDevice, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GpuList:
+class GpuList(Struct, frozen=True):
     """``nvidia-smi -L``."""
 
     gpus: tuple[ListedGpu, ...]
@@ -36,8 +35,7 @@ class GpuList:
     incomplete: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
+class Versions(Struct, frozen=True):
     """``nvidia-smi --version``. The three must agree; NVML leaves the last part out."""
 
     nvidia_smi: str
@@ -47,8 +45,7 @@ class Versions:
     notices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class QueryFields:
+class QueryFields(Struct, frozen=True):
     """``nvidia-smi --help-query-…``: the fields that this version can be asked for."""
 
     query: str

@@ -9,13 +9,13 @@ that was not reported is ``None``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 _GIGATRANSFERS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(Struct, frozen=True):
     """A field of one GPU that has an error, or something unreadable, in place of its value."""
 
     field: str
@@ -24,8 +24,7 @@ class FieldError:
     """What the tool printed."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuError:
+class GpuError(Struct, frozen=True):
     """A sentence about one GPU that nvidia-smi printed instead of, or beside, its report."""
 
     kind: str
@@ -35,8 +34,7 @@ class GpuError:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     total_mib: int | None = None
     reserved_mib: int | None = None
     used_mib: int | None = None
@@ -46,16 +44,14 @@ class Memory:
     bar1_free_mib: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Utilization:
+class Utilization(Struct, frozen=True):
     gpu_percent: float | None = None
     memory_percent: float | None = None
     encoder_percent: float | None = None
     decoder_percent: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Temperature:
+class Temperature(Struct, frozen=True):
     """Degrees Celsius; a ``tlimit`` is the distance left to a limit, so it may be negative."""
 
     gpu_c: float | None = None
@@ -72,8 +68,7 @@ class Temperature:
     memory_max_operating_tlimit_c: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Power:
+class Power(Struct, frozen=True):
     draw_w: float | None = None
     """What the version calls just "power draw"; average or instantaneous depends on the GPU."""
     draw_average_w: float | None = None
@@ -89,8 +84,7 @@ class Power:
     module_limit_w: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Clocks:
+class Clocks(Struct, frozen=True):
     graphics_mhz: float | None = None
     sm_mhz: float | None = None
     memory_mhz: float | None = None
@@ -103,8 +97,7 @@ class Clocks:
     applications_memory_mhz: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pcie:
+class Pcie(Struct, frozen=True):
     """The GPU's PCIe link. The generation drops when idle; the width must not."""
 
     link_gen: int | None = None
@@ -122,8 +115,7 @@ class Pcie:
         return None if self.link_gen is None else _GIGATRANSFERS.get(self.link_gen)
 
 
-@dataclass(frozen=True, slots=True)
-class EccCounters:
+class EccCounters(Struct, frozen=True):
     """ECC errors since the last driver load (volatile) or in the GPU's life (aggregate).
 
     Pascal to Turing report single and double bits per unit with a total; Ampere and later report
@@ -184,8 +176,7 @@ def _worst(*counts: int | None) -> int | None:
     return max((count for count in counts if count is not None), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Ecc:
+class Ecc(Struct, frozen=True):
     mode_current: bool | None = None
     mode_pending: bool | None = None
     volatile: EccCounters = field(default_factory=EccCounters)
@@ -201,8 +192,7 @@ class Ecc:
     unrepairable_memory: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RetiredPages:
+class RetiredPages(Struct, frozen=True):
     """Page retirement (Volta and older)."""
 
     single_bit: int | None = None
@@ -210,8 +200,7 @@ class RetiredPages:
     pending: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RemappedRows:
+class RemappedRows(Struct, frozen=True):
     """Row remapping (Ampere and newer). Not reported while MIG is enabled."""
 
     correctable: int | None = None
@@ -227,8 +216,7 @@ class RemappedRows:
     banks_none: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Fabric:
+class Fabric(Struct, frozen=True):
     """NVSwitch fabric: ``state`` is ``Completed`` and ``status`` ``Success`` when it works."""
 
     state: str | None = None
@@ -244,8 +232,7 @@ class Fabric:
     partition_assigned: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Inforom:
+class Inforom(Struct, frozen=True):
     image: str | None = None
     oem: str | None = None
     ecc: str | None = None
@@ -254,8 +241,7 @@ class Inforom:
     """``valid``, or what else the tool says of the checksum."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuProcess:
+class GpuProcess(Struct, frozen=True):
     pid: int | None
     type: str = ""
     """``C`` compute, ``G`` graphics, ``C+G``, ``M+C`` (MPS); empty when the form does not say."""
@@ -268,8 +254,7 @@ class GpuProcess:
     gpu_pci_address: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MigDevice:
+class MigDevice(Struct, frozen=True):
     index: int | None = None
     gpu_instance_id: int | None = None
     compute_instance_id: int | None = None
@@ -281,8 +266,7 @@ class MigDevice:
     gpu_index: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(Struct, frozen=True):
     """One GPU as one report shows it."""
 
     index: int | None = None
@@ -343,8 +327,7 @@ class Gpu:
     """What the tool said that this parser has no fact for, by the tool's own names."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuReport:
+class GpuReport(Struct, frozen=True):
     """A report on all GPUs of a node: ``-q -x``, ``-q``, ``--query-gpu`` CSV or the plain table."""
 
     form: str
@@ -363,8 +346,7 @@ class GpuReport:
     """Why this is not the whole report; empty when nothing says that it was cut off."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuSeries:
+class GpuSeries(Struct, frozen=True):
     """A ``--query-gpu`` CSV that repeats (``-l``): one Gpu per line, in the order of the lines."""
 
     samples: tuple[Gpu, ...]
@@ -374,8 +356,7 @@ class GpuSeries:
     incomplete: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NvidiaSmiFailure:
+class NvidiaSmiFailure(Struct, frozen=True):
     """nvidia-smi ran and said that it cannot report. This is evidence, not a parsing problem."""
 
     kind: str

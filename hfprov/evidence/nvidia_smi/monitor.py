@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nvidia_smi.model import FieldError
@@ -16,8 +17,7 @@ _UNITS = re.compile(r"#\s*(?:YYYYMMDD\s+\S+\s+)?Idx\b", re.IGNORECASE)
 _TEXT = frozenset({"date", "time", "type", "command", "name", "ccpm"})
 
 
-@dataclass(frozen=True, slots=True)
-class MonitorSample:
+class MonitorSample(Struct, frozen=True):
     gpu_index: int
     values: Mapping[str, float | None]
     """By column name; None where the tool prints ``-``."""
@@ -28,8 +28,7 @@ class MonitorSample:
     errors: tuple[FieldError, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Monitor:
+class Monitor(Struct, frozen=True):
     """One run of ``dmon`` (samples of GPUs) or ``pmon`` (samples of processes)."""
 
     kind: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import excerpt
@@ -14,8 +15,7 @@ _COUNTER = re.compile(r"\s+Link (\d+)\s*:\s*([A-Za-z][A-Za-z /()-]{0,60}?)\s*:\s
 _INACTIVE = "inactive"
 
 
-@dataclass(frozen=True, slots=True)
-class NvlinkLink:
+class NvlinkLink(Struct, frozen=True):
     link: int
     speed_gbytes_s: float | None
     """GB/s per direction; None when the link is not active."""
@@ -23,8 +23,7 @@ class NvlinkLink:
     """``active``, ``inactive``, or what else the tool says."""
 
 
-@dataclass(frozen=True, slots=True)
-class NvlinkGpu:
+class NvlinkGpu(Struct, frozen=True):
     index: int
     name: str
     uuid: str
@@ -40,8 +39,7 @@ class NvlinkGpu:
         return sum(1 for link in self.links if link.state == "active")
 
 
-@dataclass(frozen=True, slots=True)
-class NvlinkStatus:
+class NvlinkStatus(Struct, frozen=True):
     gpus: tuple[NvlinkGpu, ...]
     incomplete: str = ""
 

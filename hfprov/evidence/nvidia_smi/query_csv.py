@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nvidia_smi.field_names import FIELDS
@@ -23,8 +24,7 @@ _UUID = re.compile(r"(?:GPU|MIG)-[0-9A-Fa-f-]{8,}(?:/\d+/\d+)?")
 _MOST_ROWS = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessList:
+class ProcessList(Struct, frozen=True):
     """``--query-compute-apps``. No rows mean that no process computes."""
 
     processes: tuple[GpuProcess, ...]
@@ -33,8 +33,7 @@ class ProcessList:
     """What nvidia-smi says of GPUs that it could not ask."""
 
 
-@dataclass(frozen=True, slots=True)
-class AccountedProcess:
+class AccountedProcess(Struct, frozen=True):
     pid: int | None
     gpu_pci_address: str = ""
     gpu_uuid: str = ""
@@ -44,8 +43,7 @@ class AccountedProcess:
     time_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AccountedProcesses:
+class AccountedProcesses(Struct, frozen=True):
     """``--query-accounted-apps``."""
 
     processes: tuple[AccountedProcess, ...]
@@ -53,8 +51,7 @@ class AccountedProcesses:
     """What nvidia-smi says of GPUs that it could not ask."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetiredPage:
+class RetiredPage(Struct, frozen=True):
     cause: str
     """``Single Bit ECC`` or ``Double Bit ECC``."""
     address: str | None = None
@@ -64,8 +61,7 @@ class RetiredPage:
     gpu_uuid: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RetiredPageList:
+class RetiredPageList(Struct, frozen=True):
     """``--query-retired-pages``. ``pages`` has only rows with an address."""
 
     pages: tuple[RetiredPage, ...]
@@ -76,8 +72,7 @@ class RetiredPageList:
     """What nvidia-smi says of GPUs that it could not ask."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnnamedRows:
+class UnnamedRows(Struct, frozen=True):
     """CSV printed with ``noheader``: the cells, and what can be told from a cell alone."""
 
     rows: tuple[tuple[str, ...], ...]

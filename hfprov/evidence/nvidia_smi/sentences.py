@@ -7,7 +7,8 @@ of them. Wording as of drivers 375 to 610.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hfprov.evidence.nvidia_smi.model import GpuError, NvidiaSmiFailure
 from hfprov.evidence.nvidia_smi.values import find_pci_address
@@ -53,8 +54,7 @@ _UNIT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """What the sentences in an output say, and the output without them."""
 
     failure: NvidiaSmiFailure | None

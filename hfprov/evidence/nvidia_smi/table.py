@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nvidia_smi.gpu_facts import gpu

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nvidia_smi.gpu_facts import gpu
@@ -35,8 +36,7 @@ _LAST_KEYS: Mapping[str, tuple[str, ...]] = {
 """What the last line of a section says, for sections that may be asked for alone (``-d``)."""
 
 
-@dataclass(slots=True)
-class _Part:
+class _Part(Struct):
     """The lines of one GPU: ``(path, value)``; the value is None for a heading."""
 
     pci: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nvidia_smi.values import is_missing
@@ -17,8 +18,7 @@ _LEGEND = re.compile(r"\s*(NIC\d+)\s*:\s*(\S+)\s*")
 _CPUS = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
 
 
-@dataclass(frozen=True, slots=True)
-class TopologyRow:
+class TopologyRow(Struct, frozen=True):
     name: str
     """``GPU0``, ``NIC3`` or, in older drivers, the device's own name."""
     relations: tuple[str, ...]
@@ -28,8 +28,7 @@ class TopologyRow:
     """None when the tool says N/A, or the columns cannot be told apart (tabs lost in copying)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Topology:
+class Topology(Struct, frozen=True):
     columns: tuple[str, ...]
     """Names of the columns; empty when the header is missing."""
     rows: tuple[TopologyRow, ...]

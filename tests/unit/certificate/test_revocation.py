@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec import structs
 
 from hfprov.baseline import Baseline
 from hfprov.certificate.revocation import Revoker, catch_up
@@ -84,7 +85,9 @@ def test_a_diagnosis_that_was_refused_says_nothing_against_a_node(bench, monkeyp
 
 def waived(hours):
     until = datetime.now(UTC) + timedelta(hours=hours)
-    return replace(FAIL, finding=replace(FAIL.finding, waiver=Waived("ops", "Ordered.", until)))
+    return structs.replace(
+        FAIL, finding=structs.replace(FAIL.finding, waiver=Waived("ops", "Ordered.", until))
+    )
 
 
 def test_what_was_waived_when_it_was_issued_does_not_end_it(bench, monkeypatch):
@@ -93,7 +96,7 @@ def test_what_was_waived_when_it_was_issued_does_not_end_it(bench, monkeypatch):
     bench.certify(monkeypatch)
     bench.drift(n1=seen(bench, verdicts=(*good.verdicts, FAIL)))
     assert bench.record.certificates("n1")[0].revoked_at is None
-    elsewhere = replace(FAIL, finding=replace(FAIL.finding, subject="eth2"))
+    elsewhere = structs.replace(FAIL, finding=structs.replace(FAIL.finding, subject="eth2"))
     bench.drift(n1=seen(bench, verdicts=(*good.verdicts, elsewhere)))
     assert bench.record.certificates("n1")[0].revoked_at is not None
 
@@ -112,7 +115,7 @@ def test_a_host_that_is_refused_keeps_no_earlier_one_either(bench, monkeypatch):
     bad = Finding(Outcome.FAIL, "x", reason="Down.", waiver=Waived("ops", "Ordered.", until))
     bench.views["n1"] = replace(good, verdicts=(*good.verdicts, Verdict("node.units", bad)))
     assert "n1" in bench.certify(monkeypatch).certificates
-    withdrawn = Verdict("node.units", replace(bad, waiver=None))
+    withdrawn = Verdict("node.units", structs.replace(bad, waiver=None))
     bench.views["n1"] = replace(good, verdicts=(*good.verdicts, withdrawn))
     assert "n1" not in bench.certify(monkeypatch).certificates
     [earlier] = bench.record.certificates("n1")

@@ -6,13 +6,13 @@ What each file says is data, in ``tests/data/captures_net/TOOL.yml``.
 
 from __future__ import annotations
 
-import dataclasses
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.tools import find_tool, plain
@@ -45,7 +45,7 @@ def walk(facts: Any, path: str) -> Any:
         parts = rest.split("/")
         for size in range(len(parts), 0, -1):
             key: Any = "/".join(parts[:size])
-            if dataclasses.is_dataclass(value) and hasattr(value, key):
+            if isinstance(value, Struct) and hasattr(value, key):
                 value = getattr(value, key)
                 break
             if isinstance(value, (tuple, list)) and key.isdecimal():

@@ -7,7 +7,6 @@ What each file says is data, in ``tests/data/captures_nvidia/TOOL.yml``.
 from __future__ import annotations
 
 import collections
-import dataclasses
 import json
 from enum import Enum
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec import Struct
 
 from hfprov.evidence.tools import find_tool, plain
 
@@ -45,7 +45,7 @@ def value_at(facts: Any, path: str) -> Any:
         elif isinstance(value, tuple):
             value = value[int(key)]
         else:
-            assert dataclasses.is_dataclass(value), f"'{key}' of {value!r}"
+            assert isinstance(value, Struct), f"'{key}' of {value!r}"
             value = getattr(value, key)
     if isinstance(value, frozenset):
         return sorted(value)

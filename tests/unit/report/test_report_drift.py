@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec import structs
 
 from hfprov.converge import Plan, Report
 from hfprov.errors import ExitCode, UsageError
@@ -64,7 +65,7 @@ def texts(found):
 def test_who_answers_for_a_drift_is_said_with_it(record, rack):
     one = mtu()
     waiver = Waived("ops", "The switch is replaced.", NOW + timedelta(days=1))
-    waived = replace(one, finding=replace(one.finding, waiver=waiver))
+    waived = structs.replace(one, finding=structs.replace(one.finding, waiver=waiver))
     run = sweep(record, rack, {"node01": spoilt(rack, waived), "node02": rack.good()})
     [told] = [line for line in texts(found_in(record, run)) if "The switch is replaced." in line]
     assert told.startswith("1 host waived until ")
