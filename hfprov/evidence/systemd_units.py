@@ -25,19 +25,27 @@ UNIT_NAME = re.compile(r"[A-Za-z0-9:_.\\@-]{1,240}\.[a-z]{4,9}")
 
 _UNITS_SCRIPT = """\
 set -f
-properties=$1 files=$2
-shift 2
-absent=$(busctl --timeout=5 call org.freedesktop.systemd1 /org/freedesktop/systemd1 \\
+properties=$1 files=$2 listed=$3
+shift 3
+told=$(busctl --timeout=5 call org.freedesktop.systemd1 /org/freedesktop/systemd1 \\
     org.freedesktop.systemd1.Manager ListUnitsByNames as $# "$@" 2>/dev/null |
-  grep -oE '"([A-Za-z0-9:_.@-]+)" "\\1" "not-found" "inactive" "dead"')
+  grep -oE '"([A-Za-z0-9:_.@-]+)" ("\\1" "not-found|"[^"]*" "(loaded|masked))" "inactive" "dead"')
+quiet=' ' IFS='
+'
+for line in $told; do
+  name=${line#\\"} line=${line%\\" \\"inactive*}
+  quiet="$quiet${name%%\\"*}=${line##*\\"} "
+done
+unset IFS
 for unit do
   shift
-  case $absent in
-    *"\\"$unit\\" \\"$unit\\" "*)
-      printf '%s=%s\\n' Id "$unit" Names "$unit" \\
-        LoadState not-found ActiveState inactive SubState dead ;;
+  case "$quiet $listed " in
+    *" $unit="not-found*) state=not-found ;;
+    *" $unit="*" $unit "*) state=${quiet#*" $unit="} state=${state%% *} ;;
     *) set -- "$@" "$unit"; continue ;;
   esac
+  printf '%s=%s\\n' Id "$unit" Names "$unit" \\
+    LoadState "$state" ActiveState inactive SubState dead
   echo
 done
 [ $# != 0 ] || exit 0
@@ -62,7 +70,8 @@ for file in /etc/systemd/system/*.*; do
   [ ! -c "$file" ] || printf 'Mask=%s\\n' "$file"
 done
 exit 0"""
-"""Arguments: properties, files of the main processes, units. A process may have ended meanwhile.
+"""Arguments: properties, files of the main processes, units of which nothing else is asked than
+what a list of units tells, all units. A process may have ended meanwhile.
 
 The links that start units are listed, too (one to ``/dev/null`` starts nothing), and those that
 mask. systemd remembers ``UnitFileState`` until it is reloaded, so after somebody removed a link by
@@ -70,9 +79,13 @@ hand it still says ``enabled``; and where an alias is left, it says so for ever.
 
 To show a unit that a node does not have costs its systemd a search of all folders and an answer of
 250 properties; with the units of other distributions, those were more than half the cost of an
-observation. So systemd is first asked in one call which units are not there and not active
-(org.freedesktop.systemd1(5), ListUnitsByNames, since version 230); without an answer all are shown.
+observation. A unit that is there and does nothing costs it as much: it is read anew each time, with
+whether it is enabled and preset. So systemd is first asked in one call which units are not there or
+not active (org.freedesktop.systemd1(5), ListUnitsByNames, since version 230); without an answer all
+are shown.
 """
+_LISTED = frozenset({"Id", "Names", "LoadState", "ActiveState", "SubState", "UnitFileState"})
+"""What is known of a unit by the first call and by the links that start or mask it."""
 _WITHOUT_FILE = {
     "UnitFileState": "",
     "DropInPaths": "",
@@ -105,6 +118,8 @@ class ShowUnits(Read):
     units: frozenset[str] = field(default=frozenset(), compare=False)
     properties: frozenset[str] = field(default=frozenset(), compare=False)
     files: frozenset[str] = field(default=frozenset(), compare=False)
+    whole: frozenset[str] = field(default=frozenset(), compare=False)
+    """The units of which more is asked than a list tells."""
 
     def merged(self, other: Read) -> Read:
         if not isinstance(other, ShowUnits):
@@ -113,14 +128,21 @@ class ShowUnits(Read):
             self.units | other.units,
             self.properties | other.properties,
             self.files | other.files,
+            self.whole | other.whole,
         )
 
 
-def _show(units: frozenset[str], properties: frozenset[str], files: frozenset[str]) -> ShowUnits:
+def _show(
+    units: frozenset[str],
+    properties: frozenset[str],
+    files: frozenset[str],
+    whole: frozenset[str],
+) -> ShowUnits:
     valid = sorted(name for name in units if UNIT_NAME.fullmatch(name))
-    arguments = ",".join(sorted(properties)), " ".join(sorted(files)), *valid
+    listed = [name for name in valid if name not in whole]
+    arguments = ",".join(sorted(properties)), " ".join(sorted(files)), " ".join(listed), *valid
     read = command("sh", "-c", _UNITS_SCRIPT, "sh", *arguments, timeout=20)
-    return ShowUnits("units of systemd", read.request, units, properties, files)
+    return ShowUnits("units of systemd", read.request, units, properties, files, whole)
 
 
 def units(*names: str, properties: Iterable[str], of_main_process: Iterable[str] = ()) -> ShowUnits:
@@ -132,7 +154,8 @@ def units(*names: str, properties: Iterable[str], of_main_process: Iterable[str]
     """
     asked = frozenset(properties) | {"Id", "Names", "LoadState"}
     files = frozenset(of_main_process)
-    return _show(frozenset(names), asked | {"MainPID"} if files else asked, files)
+    whole = frozenset() if asked <= _LISTED and not files else frozenset(names)
+    return _show(frozenset(names), asked | {"MainPID"} if files else asked, files, whole)
 
 
 class Shown(Struct, frozen=True):
@@ -170,12 +193,22 @@ def parse(text: str) -> Shown:
     )
     found: dict[str, Properties] = {}
     for block in systemd.parse(told):
+        names = {property_of(block, "Id"), *property_of(block, "Names").split()}
         if block.get("LoadState") == "not-found":
             block = {**_WITHOUT_FILE, **block}  # noqa: PLW2901 - completed
-        names = {property_of(block, "Id"), *property_of(block, "Names").split()}
-        for name in names:
-            found[name] = _with_true_state(block, names, linked, masked) if linked else block
+        if linked:
+            block = _with_true_state(_shown(block), names, linked, masked)  # noqa: PLW2901
+        found.update(dict.fromkeys(names, block))
     return Shown(found, {key: "\n".join(rows) for key, rows in files.items()})
+
+
+def _shown(unit: Properties) -> Properties:
+    """A unit that was only listed, with what ``systemctl show`` would tell of it but for links."""
+    if unit.keys() != _LISTED - {"UnitFileState"}:
+        return unit
+    # What is masked by no link below /etc is masked by one below /run.
+    is_masked = unit["LoadState"] == "masked"
+    return {**unit, "UnitFileState": "masked-runtime" if is_masked else "disabled"}
 
 
 def _with_true_state(

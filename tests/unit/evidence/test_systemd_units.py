@@ -43,11 +43,17 @@ def seen(read, text, **result):
 def test_reads_of_units_become_one_that_asks_for_all():
     first, (one,) = file("/a"), once([SSH, TIME])
     assert once([first, SSH, first, TIME]) == (first, one)
-    *_, properties, files, chrony, ssh = one.request["argv"]
+    *_, properties, files, listed, chrony, ssh = one.request["argv"]
     assert set(properties.split(",")) == {
         *("Id", "Names", "LoadState", "MainPID", "LimitNOFILE", "ActiveState"),
     }
     assert (files, chrony, ssh) == ("limits", "chrony.service", "ssh.service")
+    assert listed == "chrony.service"  # more is asked of the other
+
+
+def test_more_that_is_asked_of_a_unit_by_anybody_has_it_shown():
+    (one,) = once([TIME, units("chrony.service", properties=["TasksMax"])])
+    assert one.request["argv"][-3:] == ["ssh.service", "chrony.service", "ssh.service"]
 
 
 def test_other_reads_are_asked_once_as_they_are():
@@ -215,11 +221,44 @@ def test_without_any_of_the_units_systemd_is_not_asked_for_itself(run, tmp_path)
     )
 
 
+IDLE = '"chrony.service" "The time" "{}" "inactive" "dead" "" "/org/x" 0 "" "/"'
+
+
+@pytest.mark.parametrize(
+    ("loaded", "links", "state"),
+    [
+        ("loaded", f"{WANTS}chrony.service", "enabled"),
+        ("loaded", f"{WANTS}other.service", "disabled"),
+        ("masked", f"{WANTS}chrony.service", "masked-runtime"),
+        ("masked", f"{WANTS}x.service\nMask=/etc/systemd/system/chrony.service", "masked"),
+    ],
+)
+def test_a_unit_that_does_nothing_is_told_by_the_list_and_by_links(run, loaded, links, state):
+    read = units("chrony.service", properties=["ActiveState", "UnitFileState"])
+    done = run(read, states=f"a(ssssssouso) 1 {IDLE.format(loaded)}")
+    unit = parse(f"{done.stdout.partition('Link=')[0]}{links}\n").units["chrony.service"]
+    assert unit["LoadState"] == loaded
+    assert (unit["ActiveState"], unit["UnitFileState"]) == ("inactive", state)
+
+
+def test_a_listed_unit_has_no_state_at_boot_where_links_are_not_told():
+    told = "Id=a.service\nNames=a.service\nLoadState=loaded\nActiveState=inactive\nSubState=dead\n"
+    assert "UnitFileState" not in parse(told).units["a.service"]
+
+
+def test_a_unit_of_which_more_is_asked_is_shown_though_it_does_nothing(run, tmp_path):
+    read = units("chrony.service", properties=["ActiveState", "TasksMax"])
+    run(read, states=f"a(ssssssouso) 1 {IDLE.format('loaded')}")
+    assert asked(tmp_path) == ["chrony.service"]
+
+
 @pytest.mark.parametrize(
     "states",
     [
         "",
         f"a(ssssssouso) 1 {HERE}",
+        'a(ssssssouso) 1 "chrony.service" "x\\" \\"loaded" "inactive" "dead" "" "/x" 0 "" "/"',
+        'a(ssssssouso) 1 "chrony.service" "The time" "error" "inactive" "dead" "" "/" 0 "" "/"',
         # The unit's file is gone, but its processes are not.
         f"a(ssssssouso) 2 {HERE} {GONE}".replace('"inactive" "dead"', '"active" "running"'),
     ],
