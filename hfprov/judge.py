@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Check, Facts, all_checks, checks_for
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -60,4 +62,9 @@ def outcome_of(verdicts: list[Verdict]) -> Outcome:
 
 
 def find_check(check_id: str) -> Check | None:
-    return next((check for check in all_checks() if check.id == check_id), None)
+    return _by_id().get(check_id)
+
+
+@cache
+def _by_id() -> dict[str, Check]:
+    return {check.id: check for check in all_checks()}

@@ -20,8 +20,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import ansible_runner
-
 from hfprov import play_directory
 from hfprov.errors import PlayError
 from hfprov.words import plural
@@ -254,6 +252,8 @@ def run_play(
     what a node was doing goes on there. Raises PlayError when Ansible touched a host that was not
     asked for, or when its events cannot be trusted.
     """
+    import ansible_runner  # noqa: PLC0415 - slow to import, and most commands run no play
+
     if not request.hosts:
         raise PlayError("A playbook was to run on no host at all.")
     try:

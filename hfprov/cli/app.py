@@ -13,8 +13,9 @@ from typing import Any
 from hfprov.cli import streams
 from hfprov.errors import ExitCode, HfprovError
 
-_GARBAGE = 100_000
-"""Objects made and not yet freed that Python looks for garbage after; its default is 700."""
+_GARBAGE = 1_000_000
+"""Objects made and not yet freed that Python looks for garbage after; its default is 700. While all
+is loaded none is found."""
 
 
 def main() -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from hfprov.record.store import Record
     from hfprov.sweep import Fleet
 
+_GARBAGE = 100_000
+"""Objects made and not yet freed that Python looks for garbage after, once all is loaded."""
 _URL_PASSWORD = re.compile(r"(://[^/@\s]*?:)[^/\s]*(@)")
 
 InventoryOption = Annotated[
@@ -176,6 +178,7 @@ def _load_the_rest() -> None:
     all_checks()
     # All this stays: looking through it for garbage would take a tenth of a second each time.
     gc.freeze()
+    gc.set_threshold(_GARBAGE)
 
 
 def open_site(chosen: Selection, *, at_once: int = 64, deadline: float = 90.0) -> Site:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from sqlalchemy import Connection, bindparam, or_, select, update
 
@@ -15,7 +17,9 @@ from hfprov.record.model import HostInfo, moment_or_none, stamp
 from hfprov.record.redaction import storable
 from hfprov.record.schema import host
 
-AT_ONCE = 500
+T = TypeVar("T")
+
+_AT_ONCE = 500
 """Names in one IN (…); SQLite takes 32766 parameters at most."""
 
 _TOPIC = 0x68660002  # of Database.serialise
@@ -25,6 +29,13 @@ _IDENTITY = (host.c.machine_id, host.c.product_uuid, host.c.serial)
 # Put together once: they are asked for each host of each sweep.
 _KNOWN = select(host.c.name, host.c.first_seen, *_IDENTITY).where(host.c.id == bindparam("host_id"))
 _SEEN = update(host).where(host.c.id == bindparam("host_id"))
+
+
+def portions(items: Iterable[T]) -> Iterator[list[T]]:
+    """As many at once as one question may name."""
+    left = iter(items)
+    while some := list(itertools.islice(left, _AT_ONCE)):
+        yield some
 
 
 def ids_of(database: Database, connection: Connection, names: Sequence[str]) -> dict[str, int]:
@@ -41,8 +52,7 @@ def ids_of(database: Database, connection: Connection, names: Sequence[str]) -> 
 def known_ids(connection: Connection, names: Sequence[str]) -> dict[str, int]:
     """The ids of the hosts that the record knows, by name."""
     found: dict[str, int] = {}
-    for start in range(0, len(names), AT_ONCE):
-        some = names[start : start + AT_ONCE]
+    for some in portions(names):
         rows = connection.execute(select(host.c.name, host.c.id).where(host.c.name.in_(some)))
         found.update((name, host_id) for name, host_id in rows)
     return found
@@ -126,10 +136,8 @@ def read(connection: Connection, after: str, most: int) -> list[HostInfo]:
 
 def names_of(connection: Connection, host_ids: Iterable[int]) -> dict[int, str]:
     """Names by id."""
-    ids = list(host_ids)
     found: dict[int, str] = {}
-    for start in range(0, len(ids), AT_ONCE):
-        some = ids[start : start + AT_ONCE]
+    for some in portions(host_ids):
         rows = connection.execute(select(host.c.id, host.c.name).where(host.c.id.in_(some)))
         found.update((host_id, name) for host_id, name in rows)
     return found

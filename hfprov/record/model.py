@@ -177,13 +177,11 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """How one subject of a host, or the host as a whole, was judged, with where and when."""
+    """Where and when one subject of a host, or the host as a whole, was judged."""
 
     run: str
     phase: str
     at: datetime
-    verdict: Verdict | None
-    """None: it is the host that is told of, or the check was content and had no such subject."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, delete, insert, select, update
 
 from hfprov.errors import HostBusyError
 from hfprov.record.database import Database
 from hfprov.record.events import add_event
-from hfprov.record.hosts import AT_ONCE, names_of
+from hfprov.record.hosts import names_of, portions
 from hfprov.record.model import Acquired, Holder, HostState, RunStatus, moment, stamp
 from hfprov.record.process import Process, this_process
 from hfprov.record.schema import host_lock, run, run_host
@@ -68,8 +68,7 @@ def release(connection: Connection, run_seq: int, host_ids: Sequence[int] | None
     if host_ids is None:
         connection.execute(mine)
         return
-    for start in range(0, len(host_ids), AT_ONCE):
-        some = host_ids[start : start + AT_ONCE]
+    for some in portions(host_ids):
         connection.execute(mine.where(host_lock.c.host_id.in_(some)))
 
 
@@ -171,7 +170,7 @@ def _holders(connection: Connection, names: Mapping[int, str]) -> dict[int, tupl
     columns = (host_lock, run.c.id, run.c.command, run.c.controller, run.c.pid)
     query = select(*columns).join(run, run.c.seq == host_lock.c.run_seq)
     found: dict[int, tuple[int, Holder]] = {}
-    for some in _chunks(names):
+    for some in portions(names):
         for row in connection.execute(query.where(host_lock.c.host_id.in_(some))):
             holder = Holder(
                 host=names[row.host_id],
@@ -183,11 +182,6 @@ def _holders(connection: Connection, names: Mapping[int, str]) -> dict[int, tupl
             )
             found[row.host_id] = (row.run_seq, holder)
     return found
-
-
-def _chunks(ids: Iterable[int]) -> Iterable[list[int]]:
-    all_ids = list(ids)
-    return (all_ids[start : start + AT_ONCE] for start in range(0, len(all_ids), AT_ONCE))
 
 
 def _busy_message(busy: Sequence[Holder]) -> str:

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, func, select
 
 from hfprov.errors import RecordError
 from hfprov.record.database import AnyRow
-from hfprov.record.hosts import AT_ONCE, id_of, known_ids
+from hfprov.record.hosts import id_of, known_ids, portions
 from hfprov.record.model import (
     PARTIAL_PHASES,
     HistoryEntry,
@@ -63,11 +63,10 @@ def find_run(connection: Connection, wanted: str) -> AnyRow:
 def runs_of(connection: Connection, names: Sequence[str], most: int) -> list[int]:
     """Numbers of the newest runs that were about one of these hosts, newest first."""
     found: set[int] = set()
-    ids = list(known_ids(connection, names).values())
-    for start in range(0, len(ids), AT_ONCE):
+    for some in portions(known_ids(connection, names).values()):
         rows = connection.execute(
             select(run_host.c.run_seq)
-            .where(run_host.c.host_id.in_(ids[start : start + AT_ONCE]))
+            .where(run_host.c.host_id.in_(some))
             .distinct()
             .order_by(run_host.c.run_seq.desc())
             .limit(most)

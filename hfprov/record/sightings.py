@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, and_, bindparam, select
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from msgspec import Struct
+from sqlalchemy import Connection, Select, bindparam, case, func, select
 
 from hfprov.record.database import AnyRow
+from hfprov.record.hosts import portions
 from hfprov.record.model import Sighting, Since, moment
 from hfprov.record.schema import judgement, run, verdict
-from hfprov.record.verdicts import verdict_from
 from hfprov.verdict import Outcome
 
 _NEITHER = (Outcome.PASS.value, Outcome.NOT_APPLICABLE.value)
@@ -17,55 +21,16 @@ _SEEN = (
     judgement.c.phase,
     judgement.c.judged_at,
 )
-_VERDICT = (
-    verdict.c.check_id,
-    verdict.c.subject,
-    verdict.c.outcome,
-    verdict.c.observed,
-    verdict.c.expected,
-    verdict.c.reason,
-    verdict.c.not_applicable,
-    verdict.c.waiver,
-)
 _ON_HOST = judgement.c.host_id == bindparam("host_id")
 _AFTER = judgement.c.id > bindparam("after_id")
-_ON_SUBJECT = (
-    (verdict.c.set_id == judgement.c.set_id)
-    & (verdict.c.check_id == bindparam("check_id"))
-    & (verdict.c.subject == bindparam("subject_text"))
-)
-
-
-_OTHER = verdict.alias()
-_CHECK_SAYS = (
-    select(_OTHER.c.set_id)
-    .where(_OTHER.c.set_id == judgement.c.set_id, _OTHER.c.check_id == bindparam("check_id"))
-    .correlate(judgement)
-)
-# Some subjects are there only while they are bad. Where the host was observed and the check judged
-# whatever there was, without a word of such a subject, it was good.
-_GOOD_WITHOUT_IT = and_(
-    judgement.c.evidence_id.is_not(None),
-    ~_CHECK_SAYS.where(_OTHER.c.subject == bindparam("subject_text")).exists(),
-    ~_CHECK_SAYS.where(_OTHER.c.outcome == Outcome.UNKNOWN.value).exists(),
-    _CHECK_SAYS.where(_OTHER.c.outcome != Outcome.NOT_APPLICABLE.value).exists(),
-)
-# Put together once: thousands of them are asked after a sweep in which thousands drifted.
-_LAST_GOOD = (
-    select(*_SEEN, *_VERDICT)
+_OF_JUDGEMENTS = (
+    select(*_SEEN)
     .join(run, run.c.seq == judgement.c.run_seq)
-    .outerjoin(verdict, _ON_SUBJECT & (verdict.c.outcome == Outcome.PASS.value))
-    .where(_ON_HOST, verdict.c.outcome.is_not(None) | _GOOD_WITHOUT_IT)
-    .order_by(judgement.c.id.desc())
-    .limit(1)
+    .where(judgement.c.id.in_(bindparam("judgement_ids", expanding=True)))
 )
-_FIRST_BAD = (
-    select(*_SEEN, *_VERDICT)
-    .join(run, run.c.seq == judgement.c.run_seq)
-    .join(verdict, _ON_SUBJECT)
-    .where(_ON_HOST, _AFTER, verdict.c.outcome.not_in(_NEITHER))
-    .order_by(judgement.c.id)
-    .limit(1)
+_SAID = select(verdict.c.set_id, verdict.c.subject, verdict.c.outcome).where(
+    verdict.c.check_id == bindparam("check_id"),
+    verdict.c.set_id.in_(bindparam("set_ids", expanding=True)),
 )
 _NEWEST = (
     select(judgement.c.id, judgement.c.reason, judgement.c.evidence_id)
@@ -96,16 +61,116 @@ _FIRST_AFTER = (
 )
 
 
-def since(connection: Connection, host_id: int, check: str, subject: str) -> Since:
-    """The newest good verdict on a subject, and the first bad one after it."""
-    asked = {
-        "host_id": host_id,
-        "check_id": check,
-        "subject_text": subject,
-    }
-    good = connection.execute(_LAST_GOOD, asked).first()
-    bad = connection.execute(_FIRST_BAD, {**asked, "after_id": good.id if good else 0}).first()
-    return Since(_sighting(good), _sighting(bad))
+class Stretch(Struct, frozen=True):
+    """Judgements of one host that follow each other and say the same."""
+
+    first: int
+    last: int
+    set_id: int
+    observed: bool
+
+
+def _stretches() -> Select[Any]:
+    """The stretches of some hosts, in order. A host that is judged every night has few of them."""
+    observed = judgement.c.evidence_id.is_not(None)
+    over: Any = {"partition_by": judgement.c.host_id, "order_by": judgement.c.id}
+    goes_on = (func.lag(judgement.c.set_id).over(**over) == judgement.c.set_id) & (
+        func.lag(observed).over(**over) == observed
+    )
+    each = (
+        select(
+            judgement.c.host_id,
+            judgement.c.id,
+            judgement.c.set_id,
+            case((observed, 1), else_=0).label("observed"),
+            case((goes_on, 0), else_=1).label("begins"),
+        )
+        .where(judgement.c.host_id.in_(bindparam("host_ids", expanding=True)))
+        .subquery()
+    )
+    number = func.sum(each.c.begins).over(partition_by=each.c.host_id, order_by=each.c.id)
+    numbered = select(each, number.label("number")).subquery()
+    first = func.min(numbered.c.id)
+    return (
+        select(
+            numbered.c.host_id,
+            first,
+            func.max(numbered.c.id),
+            func.min(numbered.c.set_id),
+            func.min(numbered.c.observed),
+        )
+        .group_by(numbered.c.host_id, numbered.c.number)
+        .order_by(first)
+    )
+
+
+_STRETCHES = _stretches()
+
+
+class Histories:
+    """What was judged of some hosts, for many questions about them."""
+
+    def __init__(self, connection: Connection, host_ids: Iterable[int]) -> None:
+        self._connection = connection
+        self._said: dict[str, dict[int, list[tuple[str, str]]]] = {}
+        self._of: dict[int, list[Stretch]] = {host_id: [] for host_id in host_ids}
+        for some in portions(list(self._of)):
+            for host_id, first, last, set_id, observed in connection.execute(
+                _STRETCHES, {"host_ids": some}
+            ):
+                self._of[host_id].append(Stretch(first, last, set_id, bool(observed)))
+
+    def since(self, host_ids: Iterable[int], check: str, subject: str) -> dict[int, Since]:
+        """The newest good judgement of a subject and the first bad one after it, by host."""
+        by_set = self._said_of(check)
+        good: dict[tuple[int, bool], bool] = {}
+        bad: dict[int, bool] = {}
+        for set_id, said in by_set.items():
+            for observed in (True, False):
+                good[set_id, observed] = _is_good(said, subject, observed=observed)
+            bad[set_id] = any(one == subject and how not in _NEITHER for one, how in said)
+        found = {}
+        for host_id in host_ids:
+            last_good = first_bad = 0
+            for one in self._of[host_id]:
+                if good.get((one.set_id, one.observed)):
+                    last_good, first_bad = one.last, 0
+                elif not first_bad and bad.get(one.set_id):
+                    first_bad = one.first
+            found[host_id] = last_good, first_bad
+        seen = self._sightings({number for pair in found.values() for number in pair if number})
+        return {host: Since(seen.get(good), seen.get(bad)) for host, (good, bad) in found.items()}
+
+    def _said_of(self, check: str) -> dict[int, list[tuple[str, str]]]:
+        """By set: subjects and outcomes of a check; sets without a word of it are left out."""
+        if check not in self._said:
+            sets = {one.set_id for stretches in self._of.values() for one in stretches}
+            found = self._said[check] = {}
+            for some in portions(sorted(sets)):
+                rows = self._connection.execute(_SAID, {"check_id": check, "set_ids": some})
+                for set_id, subject, outcome in rows:
+                    found.setdefault(set_id, []).append((subject, outcome))
+        return self._said[check]
+
+    def _sightings(self, judgement_ids: Collection[int]) -> dict[int, Sighting]:
+        found: dict[int, Sighting] = {}
+        for some in portions(sorted(judgement_ids)):
+            rows = self._connection.execute(_OF_JUDGEMENTS, {"judgement_ids": some})
+            found.update((row.id, _sighting(row)) for row in rows)
+        return found
+
+
+def _is_good(said: Iterable[tuple[str, str]], subject: str, *, observed: bool) -> bool:
+    """Whether a check passed a subject, or had nothing to say of it.
+
+    Some subjects are there only while they are bad. Where the host was observed and the check
+    judged whatever there was, without a word of such a subject, it was good.
+    """
+    own = [outcome for one, outcome in said if one == subject]
+    if own or not observed:
+        return Outcome.PASS.value in own
+    outcomes = {outcome for _, outcome in said}
+    return Outcome.UNKNOWN.value not in outcomes and outcomes != {Outcome.NOT_APPLICABLE.value}
 
 
 def not_observed_since(connection: Connection, host_id: int) -> Since:
@@ -114,18 +179,12 @@ def not_observed_since(connection: Connection, host_id: int) -> Since:
     seen = connection.execute(_LAST_OBSERVED, asked).first()
     newest = connection.execute(_NEWEST, asked).first()
     if newest is None or newest.evidence_id is not None:
-        return Since(_sighting(seen), None)
+        return Since(seen and _sighting(seen), None)
     otherwise = connection.execute(_LAST_OTHERWISE, {**asked, "reason_text": newest.reason})
     after = otherwise.scalar() or 0
     first = connection.execute(_FIRST_AFTER, {**asked, "after_id": after}).first()
-    return Since(_sighting(seen), _sighting(first))
+    return Since(seen and _sighting(seen), first and _sighting(first))
 
 
-def _sighting(row: AnyRow | None) -> Sighting | None:
-    if row is None:
-        return None
-    _, run_id, phase, judged_at, *columns = row
-    said = bool(columns) and columns[0] is not None
-    return Sighting(
-        run_id, phase, moment(judged_at), verdict_from(tuple(columns)) if said else None
-    )
+def _sighting(row: AnyRow) -> Sighting:
+    return Sighting(row.run_id, row.phase, moment(row.judged_at))

@@ -233,17 +233,25 @@ class Record:
         ``not_applicable`` is neither good nor bad.
         """
         with self._database.read() as connection:
-            return sightings.since(connection, hosts.id_of(connection, name), check, subject)
+            host_id = hosts.id_of(connection, name)
+            histories = sightings.Histories(connection, [host_id])
+            return histories.since([host_id], check, subject)[host_id]
 
-    def since_on(self, names: Sequence[str], check: str, subject: str = "") -> dict[str, Since]:
-        """The same on several hosts, by name; those that the record does not know are left out."""
+    def since_each(self, asked: Sequence[tuple[Sequence[str], str, str]]) -> list[dict[str, Since]]:
+        """The same for many: hosts, check and subject of each; answers by host, in that order.
+
+        Hosts that the record does not know are left out.
+        """
         with self._database.read() as connection:
-            known = hosts.known_ids(connection, names)
-            return {
-                name: sightings.since(connection, known[name], check, subject)
-                for name in names
-                if name in known
-            }
+            named = dict.fromkeys(name for names, _, _ in asked for name in names)
+            known = hosts.known_ids(connection, list(named))
+            histories = sightings.Histories(connection, known.values())
+            found = []
+            for names, *what in asked:
+                ids = {name: known[name] for name in names if name in known}
+                since = histories.since(ids.values(), *what)
+                found.append({name: since[host_id] for name, host_id in ids.items()})
+            return found
 
     def not_observed_since(self, names: Sequence[str]) -> dict[str, Since]:
         """Since when hosts are not observed for the reason they have now, by name.

@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 from sqlalchemy import Connection, insert, select
 
 from hfprov.record.database import Database
+from hfprov.record.hosts import portions
 from hfprov.record.model import Summary
 from hfprov.record.redaction import Redactor
 from hfprov.record.schema import verdict as verdict_table
@@ -31,7 +32,6 @@ V = TypeVar("V")
 _CACHED_DIGESTS = 4096
 _CACHED_SETS = 256
 _CACHED_ROWS = 8192
-_AT_ONCE = 400
 
 
 class Recent(Generic[V]):
@@ -162,8 +162,8 @@ class VerdictSets:
                 missing.append(set_id)
             else:
                 loaded[set_id] = known
-        for start in range(0, len(missing), _AT_ONCE):
-            for set_id, verdicts in _read(connection, missing[start : start + _AT_ONCE]).items():
+        for some in portions(missing):
+            for set_id, verdicts in _read(connection, some).items():
                 loaded[set_id] = verdicts
                 self._sets.put(set_id, verdicts)
         return loaded

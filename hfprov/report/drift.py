@@ -17,7 +17,7 @@ from hfprov.record.store import Record
 from hfprov.report.causes import NOT_OBSERVED, Cause, Causes, of_the_host
 from hfprov.report.content import PROBLEMS, Content
 from hfprov.report.documents import Document, operation_document
-from hfprov.report.drift_trace import Trace, trace_of
+from hfprov.report.drift_trace import Trace, traces_of
 from hfprov.rollout import LEVEL_NEEDED, LEVELS
 from hfprov.verdict import Impact, Outcome, badness
 
@@ -95,8 +95,8 @@ def drift_of(record: Record, run: str, made_at: datetime) -> Drift:
     causes.rank()
     found = [_drifted(cause, changed, known) for cause in causes.ranked]
     found.sort(key=_rank)
-    for one in found:
-        one.trace = trace_of(record, one.cause)
+    for one, trace in zip(found, traces_of(record, [one.cause for one in found]), strict=True):
+        one.trace = trace
     _note_roles_that_run(found)
     cured = _cured(changed, list(content.observed_again()))
     return Drift(run, found, cured, total, first_time, causes.left_out)

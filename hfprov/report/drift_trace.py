@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -33,10 +33,24 @@ class Trace:
     """By what changed between good and bad: on how many hosts."""
 
 
-def trace_of(record: Record, cause: Cause) -> Trace:
-    """Read the histories of some hosts. Raises RecordError when the record cannot be read."""
+def traces_of(record: Record, causes: Sequence[Cause]) -> list[Trace]:
+    """One for each cause, in order. Raises RecordError when the record cannot be read."""
+    hosts = [list(cause.hosts.values())[:MOST_TRACED] for cause in causes]
+    asked = [
+        (some if cause.check else [], cause.check, cause.subject)
+        for cause, some in zip(causes, hosts, strict=True)
+    ]
+    found = record.since_each(asked)
+    for number, cause in enumerate(causes):
+        # A host that was observed, and was not done with, has no such history.
+        if not cause.check and cause.expected == NOT_OBSERVED:
+            found[number] = record.not_observed_since(hosts[number])
+    return [_trace_of(record, histories) for histories in found]
+
+
+def _trace_of(record: Record, histories: Mapping[str, Since]) -> Trace:
     trace = Trace()
-    for host, since in _histories(record, cause, list(cause.hosts.values())[:MOST_TRACED]).items():
+    for host, since in histories.items():
         trace.traced += 1
         if since.first_bad is not None:
             trace.first_bad = _earlier(trace.first_bad, since.first_bad)
@@ -48,13 +62,6 @@ def trace_of(record: Record, cause: Cause) -> Trace:
             between = record.between(host, SOFTWARE, since.last_good, since.first_bad)
             trace.meanwhile.update(meanwhile(between))
     return trace
-
-
-def _histories(record: Record, cause: Cause, hosts: list[str]) -> dict[str, Since]:
-    if cause.check:
-        return record.since_on(hosts, cause.check, cause.subject)
-    # A host that was observed, and was not done with, has no such history.
-    return record.not_observed_since(hosts) if cause.expected == NOT_OBSERVED else {}
 
 
 def _earlier(known: datetime | None, seen: Sighting) -> datetime:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -46,7 +47,11 @@ def console(stream: TextIO | None = None) -> Console:
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n")
+    try:
+        text = msgspec.json.format(msgspec.json.encode(document, enc_hook=str), indent=2).decode()
+    except UnicodeEncodeError:  # a name of a file that is no UTF-8; as Python writes it
+        text = json.dumps(document, indent=2, ensure_ascii=False, default=str)
+    sys.stdout.write(f"{text}\n")
 
 
 def outcome_text(outcome: Outcome) -> Text:
