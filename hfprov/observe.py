@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from hfprov import probe
 from hfprov.declare.connection import Connection
 from hfprov.errors import RemoteError
@@ -188,12 +190,20 @@ def parse_answer(raw: bytes, wanted: Collection[str] | None = None) -> Observati
     Raises RemoteError if it is not of the agreed form.
     """
     try:
-        data: Any = json.loads(raw) if wanted is None else _part(raw.decode(), wanted)
+        data: Any = _decoded(raw) if wanted is None else _part(raw.decode(), wanted)
         if data["probe"] != probe.VERSION:
             raise RemoteError(f"The evidence is of probe version {data['probe']!r}, not 1.")
         return Observation.from_json(data, wanted)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RemoteError(f"The answer is not what the probe prints: {error!r}.") from error
+
+
+def _decoded(raw: bytes) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        # Slower, and takes what is no text: a name of a file on the node may be any bytes.
+        return json.loads(raw)
 
 
 def _part(text: str, wanted: Collection[str]) -> Any:

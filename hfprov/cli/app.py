@@ -28,11 +28,11 @@ def main() -> None:
         _leave(_gate(sys.argv[2:]))
     import typer
 
-    from hfprov.cli.commands import USAGE_ERROR, app
+    from hfprov.cli.commands import USAGE_ERROR, build
 
     code: object
     try:
-        code = app(standalone_mode=False)
+        code = build(sys.argv[1:])(standalone_mode=False)
         sys.stdout.flush()
     except HfprovError as error:
         _complain(error.message, error.hint)

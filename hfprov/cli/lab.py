@@ -19,6 +19,11 @@ app = typer.Typer(
     help="Practice nodes on this machine: real systemd, real sshd.", no_args_is_help=True
 )
 
+
+def register(commands: typer.Typer) -> None:
+    commands.add_typer(app, name="lab")
+
+
 DirOption = Annotated[
     Path | None, typer.Option("--dir", help="The rack's directory. Default: $HFPROV_LAB_DIR/rack.")
 ]

@@ -25,6 +25,11 @@ from hfprov.errors import ExitCode, UsageError
 
 app = typer.Typer(help="Look for drift by a timer of systemd.", no_args_is_help=True)
 
+
+def register(commands: typer.Typer) -> None:
+    commands.add_typer(app, name="schedule")
+
+
 UserOption = Annotated[
     bool | None,
     typer.Option(

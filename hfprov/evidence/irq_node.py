@@ -44,7 +44,7 @@ _ROWS = r"""{
     [ ! -e "$path" ] || sed 's/.*/^ *&:/' "$path"
   done
 } | sort -u | grep -f - /proc/interrupts"""
-_COUNTS = command("sh", "-c", _ROWS, timeout=15, limit=8 << 20)
+_COUNTS = command("sh", "-c", _ROWS, timeout=15, limit=8 << 20, needs=_NETS)
 _READS = (
     *(_DEVICES, _OWN, _AROUND, _OWN_NODE, _AROUND_NODE, _OWN_LINE, _AROUND_LINE),
     *(_ALLOWED, _EFFECTIVE, _COUNTS),
@@ -130,6 +130,8 @@ def _lists(seen: Observation, read: Read) -> dict[int, tuple[int, ...]]:
 
 def _rows(seen: Observation) -> dict[int, tuple[str, Mapping[int, int]]]:
     """(name, counts by CPU) of each interrupt of ``/proc/interrupts`` that has a handler."""
+    if not seen.each(_DEVICES):
+        return {}
     text = seen.text(_COUNTS)
     if len(clean(text).strip().splitlines()) == 1:
         return {}  # the heading alone: none of them has come, or has a handler

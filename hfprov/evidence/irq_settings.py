@@ -36,7 +36,7 @@ for path in /sys/class/net/*/device; do
   done
 done
 exit 0"""
-_SIZES = command("sh", "-c", _ASK, timeout=25, limit=1 << 20)
+_SIZES = command("sh", "-c", _ASK, timeout=25, limit=1 << 20, needs="/sys/class/net/*/device")
 _RPS = glob("/sys/class/net/*/queues/rx-*/rps_cpus", limit=4096, most=8192)
 _XPS = glob("/sys/class/net/*/queues/tx-*/xps_cpus", limit=4096, most=8192)
 
@@ -81,8 +81,13 @@ def _answer(form: str, text: str) -> Sizes:
     raise NotUnderstoodError("ethtool answered another question.")
 
 
+def _parse_settings(seen: Observation, _: Baseline) -> QueueSettings:
+    # Without an adapter nothing was asked, and nothing is told of any.
+    return parse_answers("" if seen.one(_SIZES).status == "absent" else seen.text(_SIZES))
+
+
 QUEUE_SETTINGS: Source[QueueSettings] = Source(
-    "queues of adapters", lambda _: (_SIZES,), lambda seen, _: parse_answers(seen.text(_SIZES))
+    "queues of adapters", lambda _: (_SIZES,), _parse_settings
 )
 
 

@@ -33,7 +33,7 @@ for uuid in $(nmcli -t -f UUID connection show --active); do
   nmcli -t -f connection.autoconnect,802-3-ethernet.mtu,infiniband.mtu,ipv4.routes,ipv6.routes \\
     connection show "$uuid"
 done"""
-_DETAILS = command("sh", "-c", _SETTINGS, timeout=30)
+_DETAILS = command("sh", "-c", _SETTINGS, timeout=30, needs="/usr/bin/nmcli")
 _NM_NOT_RUNNING = 8
 _ROUTES = ("ipv4.routes", "ipv6.routes")
 _MTU = re.compile(r"\bmtu\s*=\s*([0-9]{1,6})\b")

@@ -24,7 +24,8 @@ UNIT = together(
     command("systemctl", "show", _PROPERTIES, "nvidia-fabricmanager.service", limit=4096)
 )
 VERSION = command("nv-fabricmanager", "--version", limit=4096)
-LOG = command("tail", "-c", "262144", "/var/log/fabricmanager.log", limit=300_000)
+_LOG_FILE = "/var/log/fabricmanager.log"
+LOG = command("tail", "-c", "262144", _LOG_FILE, limit=300_000, needs=_LOG_FILE)
 TOPO = command("nvidia-smi", "topo", "-m", timeout=30)
 PEERMEM = file("/sys/module/nvidia_peermem/initstate", limit=64)
 RDMA_DEVICES = listing("/sys/class/infiniband/*", most=256)

@@ -26,7 +26,7 @@ from hfprov.certificate.uniformity import odd_hosts
 from hfprov.certificate.verification import Verification
 from hfprov.checks.registry import all_checks
 from hfprov.cli import lab
-from hfprov.cli.commands import app
+from hfprov.cli.commands import build
 from hfprov.container_smoke.judge import CHECKS
 from hfprov.converge import Plan, Report
 from hfprov.errors import ExitCode
@@ -338,7 +338,7 @@ def watched():
 
 def parsed():
     """The document of ``hfprov parse``, from the command itself."""
-    found = CliRunner().invoke(app, ["parse", "os-release", "-", "--json"], input="ID=debian\n")
+    found = CliRunner().invoke(build(), ["parse", "os-release", "-", "--json"], input="ID=debian\n")
     return json.loads(found.stdout)
 
 
@@ -346,7 +346,7 @@ def scheduled():
     """The document of ``hfprov schedule show``, from the command itself."""
     env = {"XDG_CONFIG_HOME": "/nonexistent"}
     return json.loads(
-        CliRunner().invoke(app, ["schedule", "show", "--user", "--json"], env=env).stdout
+        CliRunner().invoke(build(), ["schedule", "show", "--user", "--json"], env=env).stdout
     )
 
 
@@ -373,7 +373,7 @@ def lab_json(monkeypatch):
         nodes=(node,),
     )
     monkeypatch.setattr(lab, "_rack", lambda _: type("Rack", (), {"status": lambda _: status})())
-    return json.loads(CliRunner().invoke(app, ["lab", "status", "--json"]).stdout)
+    return json.loads(CliRunner().invoke(build(), ["lab", "status", "--json"]).stdout)
 
 
 def test_every_document_is_as_its_schema_says(record, run, lab_json):

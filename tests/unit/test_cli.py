@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hfprov.baseline import Baseline
-from hfprov.cli.commands import app
+from hfprov.cli.commands import MODULES, build
 from hfprov.cli.options import command_line
 from hfprov.errors import UsageError
 from hfprov.record.store import Record
@@ -117,7 +117,7 @@ def test_what_a_test_is_at_is_told_beside_a_document(rack, db, monkeypatch, word
         raise UsageError("That is enough.")
 
     monkeypatch.setattr(f"hfprov.{does}", begin)
-    done = CliRunner().invoke(app, [*words, "-i", str(rack), "--db", str(db), "--json"])
+    done = CliRunner().invoke(build(), [*words, "-i", str(rack), "--db", str(db), "--json"])
     assert isinstance(done.exception, UsageError)
     assert done.stderr.splitlines()[-1] == "It has begun."
 
@@ -354,3 +354,22 @@ def test_a_password_in_the_url_of_the_record_is_not_recorded(monkeypatch):
     assert "s3cr3t" not in " ".join(typed)
     assert typed[:2] == ["hfprov", "drift"]
     assert typed[3] == "postgresql://hfprov:********@db.example/record"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_registers_the_commands_that_the_table_says(module):
+    names = MODULES[module]
+    built = build([names[0]])
+    found = [
+        one.name or one.callback.__name__.replace("_", "-") for one in built.registered_commands
+    ]
+    assert (*found, *(one.name for one in built.registered_groups)) == names
+
+
+def test_a_word_that_is_no_command_is_answered_with_all_of_them():
+    done = hfprov("dirft")
+    assert done.returncode == 2
+    assert "No such command 'dirft'" in done.stderr
+    assert "drift" in done.stderr
+    everything = hfprov("--help").stdout
+    assert all(name in everything for names in MODULES.values() for name in names)

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hfprov import schedule
-from hfprov.cli.commands import app
+from hfprov.cli.commands import build
 from hfprov.errors import UsageError
 from hfprov.schedule import SERVICE, TIMER, Job, Systemd, quoted, units
 
@@ -128,7 +128,7 @@ def test_a_time_that_is_none_is_refused_before_anything_is_written(tmp_path):
 
 
 def invoke(*argv, **env):
-    return CliRunner().invoke(app, ["schedule", *argv], env=env)
+    return CliRunner().invoke(build(), ["schedule", *argv], env=env)
 
 
 def test_print_installs_nothing(said, tmp_path):
@@ -185,7 +185,7 @@ def test_a_service_that_never_ran_has_not_ended_well(monkeypatch, started, last,
         {"/a.timer": "text"},
     )
     monkeypatch.setattr(schedule.Systemd, "status", lambda _: found)
-    shown = CliRunner().invoke(app, ["schedule", "show", "--json"])
+    shown = CliRunner().invoke(build(), ["schedule", "show", "--json"])
     document = json.loads(shown.stdout)
     assert (document["last"], document["exit_code"]) == (last, code)
     assert (document["result"] == "success") is (last is not None)

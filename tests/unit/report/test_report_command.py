@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from hfprov.cli.commands import app
+from hfprov.cli.commands import build
 from hfprov.errors import ExitCode, RecordError, UsageError
 from hfprov.report import html_page
 from hfprov.verdict import Finding, Outcome, Verdict
@@ -20,7 +20,7 @@ from hfprov.verdict import Finding, Outcome, Verdict
 def hfprov(record):
     def run(*arguments):
         found = CliRunner().invoke(
-            app, ["report", *arguments, "--db", record.where], standalone_mode=False
+            build(), ["report", *arguments, "--db", record.where], standalone_mode=False
         )
         if found.exception:
             raise found.exception

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from typer.testing import CliRunner
 
-from hfprov.cli.commands import app
+from hfprov.cli.commands import build
 from hfprov.cli.options import wanted_hosts
 from hfprov.errors import UsageError
 from hfprov.report.content import FLEET, Content
@@ -23,7 +23,7 @@ def views(rack, tmp_path, monkeypatch):
     rack.run("other08", rack.drifted(), code=1)
 
     def ask(*words):
-        return CliRunner().invoke(app, [*words, "--db", str(tmp_path / "record.db")])
+        return CliRunner().invoke(build(), [*words, "--db", str(tmp_path / "record.db")])
 
     return ask
 
