@@ -71,6 +71,8 @@ class PerftestResult(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     interleaved: bool = False
     """Two processes wrote into one output at the same time; settings that differ were dropped."""
+    no_clock: bool = False
+    """It could not tell how fast the CPU's counter runs, with which it takes every time."""
 
     @property
     def ok(self) -> bool:

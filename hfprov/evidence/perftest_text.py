@@ -32,6 +32,8 @@ _FAILURE = re.compile(
     r"|parser \w+ exited|.*command not found|.*No such (?:file|device)|Completion wasn't).*",
     re.IGNORECASE,
 )
+_NO_CLOCK = re.compile(r"Correlation coefficient r\^2: \S+ < \S+")
+"""``sample_get_cpu_mhz`` in perftest's ``get_clock.c``: counter and time of day do not agree."""
 _NOISE = ("local address:", "remote address:", "GID:", "*", "Waiting for client", "$")
 
 
@@ -51,6 +53,9 @@ def parse_text(text: str) -> PerftestResult:
     lines = [line.strip() for line in lines_of(text) if line.strip()]
     if not lines:
         raise empty("perftest")
+    if told := tuple(line for line in lines if _NO_CLOCK.fullmatch(line)):
+        # With -F it prints its figures nevertheless, as 0, inf or nan.
+        return PerftestResult((), told, no_clock=True)
     drafts = [_Draft()]
     failures: list[str] = []
     warnings: list[str] = []

@@ -97,6 +97,7 @@ def measurement(one: Result) -> Measurement:
             "rail": one.rail,
             "curve": [list(point) for point in one.figure.curve] if one.figure else [],
             "curve_problem": one.taken.curve_problem,
+            "retried": list(one.taken.retried),
             "details": dict(one.figure.details) if one.figure else {},
             "higher_is_better": one.figure.higher_is_better if one.figure else True,
         },

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from hfprov.evidence import perftest
 from hfprov.evidence.perftest_facts import Run
-from hfprov.measure.tool import End, MeasureError, Settings
+from hfprov.measure.tool import End, MeasureError, Settings, TransientError
 
 Options = Callable[[End, int, Settings], list[str]]
 """The command of perftest for one end, without the address of a server."""
@@ -67,8 +67,17 @@ TITLES = {
 
 
 def single_run(text: str, program: str) -> Run:
-    """The only run in an output, one way. Raises MeasureError for all else, and what failed."""
+    """The only run in an output, one way. Raises MeasureError for all else, and what failed.
+
+    Raises TransientError where perftest did not get to know the CPU's clock, which something else
+    on the CPU prevents (the hypervisor of an emulated machine, an interrupt that takes long).
+    """
     found = perftest.parse(text)
+    if found.no_clock:
+        raise TransientError(
+            f"'{program}' could not tell how fast the CPU's clock runs, by which it takes the time "
+            f"({found.failures[0]})."
+        )
     if not found.ok or found.interleaved or len(found.runs) != 1:
         raise MeasureError(
             found.failures[0] if found.failures else "This is no single whole run of perftest."

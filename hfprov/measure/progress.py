@@ -46,5 +46,5 @@ class StepProgress:
             self._said_at = now
             text = f"{self._title}: {self._done} of {self._runs + self._more} runs"
             if self._more:
-                text += f", {self._more} of them because repeats disagree"
+                text += f", {self._more} of them made anew"
             self._say(text)

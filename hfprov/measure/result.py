@@ -146,11 +146,19 @@ def _opinions(
     better = figure.higher_is_better
     past = known.past.get((one.host, one.peer, figure.test), ())
     return (
-        stability(summary, figure.tolerance),
+        _with_retries(stability(summary, figure.tolerance), one),
         nominal(summary.median, known.bounds.get((one.host, figure.test)), higher_is_better=better),
         peers(summary.median, others, higher_is_better=better),
         history(summary.median, past, conditions, higher_is_better=better),
     )
+
+
+def _with_retries(spoken: Opinion, one: Taken) -> Opinion:
+    """What the judge of repeats says, and which runs are not among them."""
+    if not one.retried:
+        return spoken
+    anew = f"{plural(len(one.retried), 'run')} had to be made anew: {one.retried[-1]}"
+    return replace(spoken, reason=f"{spoken.reason} {anew}")
 
 
 def culprits(taken: Iterable[Taken]) -> list[Culprit]:

@@ -17,12 +17,15 @@ from hfprov.measure.taken import Taken
 from hfprov.measure.tool import (
     ATTEMPTS,
     REPEATS,
+    RETRIES,
     End,
     Figure,
     HostTool,
+    MeasureError,
     PairTool,
     Settings,
     Tool,
+    TransientError,
 )
 from hfprov.observe import in_parallel
 from hfprov.remote import Output, run
@@ -88,7 +91,7 @@ def _repeat(
     """Run a command once to warm up and then as often as its figures need to be believed."""
 
     def once(more: int = 0) -> None:
-        _take(taken, _run(connection, taken.argv, seconds), read)
+        _retried(taken, lambda: _take(taken, _run(connection, taken.argv, seconds), read), on_run)
         on_run(more)
 
     try:
@@ -102,6 +105,21 @@ def _repeat(
                 break
     except HfprovError as error:
         taken.problem = error.message
+
+
+def _retried(taken: Taken, once: Callable[[], None], on_run: OnRun) -> None:
+    """One run, made anew where the tool itself says that it could not measure this one."""
+    for left in reversed(range(RETRIES + 1)):
+        try:
+            once()
+        except TransientError as error:
+            if not left:
+                times = f"So it said {1 + RETRIES} times, one after the other."
+                raise MeasureError(f"{error.message} {times}") from error
+            taken.retried.append(error.message)
+            on_run(1)
+        else:
+            return
 
 
 def _figures(tool: Tool, told: Output, read: Reader) -> Sequence[Figure]:
@@ -152,12 +170,16 @@ def _one_way(
     mine, other = ends
     argv = tuple(tool.client(mine, other, PORT, settings))
     taken = Taken(tool, mine.host, other.host, argv=argv)
+
+    def once() -> None:
+        _take(taken, _served(fleet, tool, mine, other, settings), tool.read)
+
     try:
         for attempt in range(ATTEMPTS):
             taken.figures.clear()
             more = (1 if tool.intervals else REPEATS) if attempt else 0
             while taken.fewest < REPEATS:
-                _take(taken, _served(fleet, tool, mine, other, settings), tool.read)
+                _retried(taken, once, on_run)
                 on_run(more)
                 more = 0
             if taken.steady:
@@ -178,10 +200,14 @@ def _draw(
     on_run: OnRun,
 ) -> None:
     """The curve over message sizes. Figures count also without one."""
+
+    def once(chosen: Settings) -> None:
+        told = _served(fleet, tool, *ends, chosen)
+        taken.draw(_figures(tool, told, tool.read), chosen.message_bytes)
+
     try:
         for chosen in tool.curve(settings):
-            told = _served(fleet, tool, *ends, chosen)
-            taken.draw(_figures(tool, told, tool.read), chosen.message_bytes)
+            _retried(taken, functools.partial(once, chosen), on_run)
             on_run(0)
     except HfprovError as error:
         taken.curve_problem = error.message

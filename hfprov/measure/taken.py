@@ -30,6 +30,8 @@ class Taken:
     """Whether nothing else was measured at the same time."""
     hosts: tuple[str, ...] = ()
     """All that took part, where it is more than both ends."""
+    retried: list[str] = field(default_factory=list)
+    """Of each run that was made anew: why the tool could not measure it."""
     curve_problem: str = ""
     """Why there is no curve; the figures count without one."""
 

@@ -17,6 +17,8 @@ REPEATS = 5
 """Runs of each tool after one that warms up; fewer tell nothing about their own spread."""
 ATTEMPTS = 2
 """Times that a tool's repeats are made, at most: anew when they do not agree with each other."""
+RETRIES = 2
+"""Times that one run is made anew, at most, when the tool says that it could not measure it."""
 
 
 class Kind(StrEnum):
@@ -33,6 +35,10 @@ class Kind(StrEnum):
 
 class MeasureError(NotUnderstoodError):
     """A tool ran and gave no figure that may be used; the message says why."""
+
+
+class TransientError(MeasureError):
+    """The same of one run only, as the tool itself says: the next one may well give a figure."""
 
 
 @dataclass(frozen=True, slots=True)

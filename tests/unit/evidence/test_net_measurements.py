@@ -291,6 +291,27 @@ def test_perftest_failures_spoil_the_figures(line):
     assert perftest.parse(line).runs == ()
 
 
+UNCLOCKED = "Correlation coefficient r^2: 0.838123 < 0.9\n"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        BW_HEAD.format(u="Gb") + " 65536      5000             0.00               0.000000\t\t     "
+        "0.000000\n",
+        LAT_HEAD
+        + " 2       1000          inf           inf           inf   inf    -nan  inf   inf\n",
+    ],
+)
+def test_perftest_without_a_clock_has_no_figures(table):
+    for text in (BANNER + table + RULE + "\n" + UNCLOCKED, BANNER + UNCLOCKED + table + RULE):
+        result = perftest.parse(text)
+        assert (result.runs, result.failures) == ((), (UNCLOCKED.strip(),))
+        assert result.no_clock
+    row = " 65536      5000             98.3              98.3              0.187500\n"
+    assert not perftest.parse(BANNER + BW_HEAD.format(u="Gb") + row + RULE).no_clock
+
+
 def test_perftest_keeps_what_it_does_not_know_among_the_figures():
     row = " 65536      5000             98.3              98.3              0.187500\n"
     text = BANNER + BW_HEAD.format(u="Gb") + "the node caught fire\n" + row + RULE + "\n"

@@ -86,4 +86,4 @@ def test_a_long_step_says_how_far_it_is_and_a_fleet_no_more_often_than_a_rack():
     ]
     now[0] = 40.0
     progress(0)
-    assert said[-1].endswith("3001 of 6005 runs, 5 of them because repeats disagree")
+    assert said[-1].endswith("3001 of 6005 runs, 5 of them made anew")

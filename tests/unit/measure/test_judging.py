@@ -58,6 +58,17 @@ def test_a_result_is_recorded_with_its_direction_details_and_conditions():
     assert found.conditions["outcome"] == "unknown"
 
 
+def test_runs_that_were_made_anew_are_recorded_and_told_with_the_repeats():
+    one = taken(retried=["Its clock stood still.", "Its clock ran."])
+    [result] = judge([one], Judging({}, {}, {}))
+    found = measurement(result)
+    assert found.parameters["retried"] == ["Its clock stood still.", "Its clock ran."]
+    told = found.conditions["opinions"][0][2]
+    assert told.endswith("2 runs had to be made anew: Its clock ran.")
+    [sound] = judge([taken()], Judging({}, {}, {}))
+    assert "anew" not in sound.opinions[0].reason
+
+
 def test_what_is_declared_comes_before_what_the_catalogue_knows():
     def baseline(**values):
         return Baseline("n1", (), {name: Value(value, "x") for name, value in values.items()})

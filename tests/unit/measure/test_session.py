@@ -122,6 +122,63 @@ def test_a_tool_without_a_server_asks_one_host_only_and_a_curve_that_breaks_keep
     assert {command[0] for _, command in asked} == {"ping"}
 
 
+# perftest 4.5 on an emulated machine that was not given its time.
+PERFTEST = """\
+                    RDMA_Write BW Test
+ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
+ 65536      1000             0.00               {average}             {rate}
+---------------------------------------------------------------------------------------
+"""
+SOUND = PERFTEST.format(average="5.242880", rate="0.010000"), 0
+UNCLOCKED = PERFTEST.format(average="0.000000", rate="0.000000") + (
+    "Correlation coefficient r^2: 0.838 < 0.9\n"
+), 0  # fmt: skip
+
+
+@pytest.fixture
+def one_way(monkeypatch):
+    """What comes of runs of ib_write_bw from one host to another, by what each of them prints."""
+    [tool] = [one for one in TOOLS if one.name == "ib_write_bw"]
+
+    def taken(answers, heard=lambda _: None):
+        left = iter(answers)
+
+        def client(*_):
+            text, code = next(left)
+            return Output(text.encode(), "", code)
+
+        monkeypatch.setattr(session, "_served", client)
+        return session._one_way(FLEET, tool, ENDS, Settings(), heard)
+
+    return taken
+
+
+def test_a_run_without_a_clock_is_made_anew_and_that_is_told(one_way):
+    heard = []
+    taken = one_way([SOUND, UNCLOCKED, UNCLOCKED, *[SOUND] * (REPEATS - 1), SOUND], heard.append)
+    assert taken.problem == ""
+    assert taken.figures["ib_write_bw"].values == (5.24288,) * REPEATS
+    assert len(taken.retried) == 2
+    assert taken.figures["ib_write_bw"].curve  # its run is the last one
+    assert heard == [0, 1, 1, 0, 0, 0, 0, 0]
+
+
+def test_a_curve_s_run_without_a_clock_is_made_anew(one_way):
+    taken = one_way([*[SOUND] * REPEATS, UNCLOCKED, SOUND])
+    assert (len(taken.retried), taken.curve_problem) == (1, "")
+
+
+def test_a_clock_that_is_never_known_gives_no_figure_and_is_named(one_way):
+    taken = one_way([SOUND, *[UNCLOCKED] * 3])
+    assert "r^2: 0.838 < 0.9" in taken.problem
+    assert taken.problem.endswith("So it said 3 times, one after the other.")
+
+
+def test_no_other_failure_is_tried_again(one_way):
+    taken = one_way([("Couldn't allocate MR\n", 1)])
+    assert (taken.problem, taken.retried) == ("Couldn't allocate MR", [])
+
+
 HEAD = """# nThread 1 nGpus 1 minBytes 8 maxBytes 8 validation: 1
 # Using devices
 #  Rank  0 Group  0 Pid      1 on     node01 device  0 [0x00] X
