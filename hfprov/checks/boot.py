@@ -9,12 +9,13 @@ from fnmatch import fnmatchcase
 from hfprov.baseline import Baseline
 from hfprov.checks import hardening_kernel, performance_settings
 from hfprov.checks.registry import Facts, check
+from hfprov.checks.unit_state import why_not_enabled
 from hfprov.evidence.boot import BOOT_SETTINGS, LOGIN_UNITS, TARGET, BootSetting
 from hfprov.evidence.cpu_power import AMD_ACCELERATOR
 from hfprov.evidence.sysctl_files import FILES
 from hfprov.evidence.systemd import property_of
 from hfprov.evidence.text import excerpt
-from hfprov.verdict import Finding, Impact, compared, failed, passed
+from hfprov.verdict import Finding, Impact, failed, passed
 
 TARGETS = ("multi-user.target", "graphical.target")
 _UDEV = "/etc/udev/"
@@ -38,13 +39,16 @@ def login(facts: Facts, _: Baseline) -> Iterator[Finding]:
     states = {
         name: property_of(one, "UnitFileState") for name, one in facts.get(LOGIN_UNITS).items()
     }
-    starts = any(state in ("enabled", "generated") for state in states.values())
-    yield compared(
-        "sshd",
-        observed="started at boot" if starts else "not started at boot",
-        expected="started at boot",
-        reason="Nobody can log in after a reboot, and nothing can be judged or repaired.",
-    )
+    expected = "started at boot"
+    if any(state in ("enabled", "generated") for state in states.values()):
+        yield passed("sshd", observed=expected, expected=expected)
+        return
+    observed = "not started at boot"
+    reason = "Nobody can log in after a reboot, and nothing can be judged or repaired."
+    for name, state in states.items():
+        if why_not := why_not_enabled(state, ""):
+            observed, reason = f"{name} {state}", why_not
+    yield failed("sshd", observed=observed, expected=expected, reason=reason)
 
 
 def _declared(facts: Facts, baseline: Baseline) -> Mapping[str, str]:

@@ -45,10 +45,13 @@ FORM = "Id={0}\nNames={0}\nLoadState=loaded\nUnitFileState={1}\n"
 ABSENT = [{"name": "", "status": "absent"}]
 
 
-def judged(check_id, **results):
+def found(check_id, **results):
     seen = Observation.from_json({"results": results})
-    found = findings_of(find_check(check_id), Facts(seen, BASELINE), BASELINE)
-    return {one.subject: one.outcome for one in found}
+    return findings_of(find_check(check_id), Facts(seen, BASELINE), BASELINE)
+
+
+def judged(check_id, **results):
+    return {one.subject: one.outcome for one in found(check_id, **results)}
 
 
 def scripts(text, **answer):
@@ -77,6 +80,12 @@ def test_target_of_the_next_boot(etc, lib, outcome):
     assert judged("boot.target", **{ETC: etc, LIB: lib}) == {"": outcome}
 
 
+def units_of_ssh(service, socket):
+    blocks = [FORM.format(name, "disabled") for name in ("sshd.service", "sshd.socket")]
+    blocks += [FORM.format("ssh.service", service), FORM.format("ssh.socket", socket)]
+    return {UNITS.id: [{"name": "", "status": "ok", "code": 0, "text": "\n".join(blocks)}]}
+
+
 @pytest.mark.parametrize(
     ("service", "socket", "outcome"),
     [
@@ -88,10 +97,27 @@ def test_target_of_the_next_boot(etc, lib, outcome):
     ],
 )
 def test_login_after_a_reboot(service, socket, outcome):
-    blocks = [FORM.format(name, "disabled") for name in ("sshd.service", "sshd.socket")]
-    blocks += [FORM.format("ssh.service", service), FORM.format("ssh.socket", socket)]
-    told = [{"name": "", "status": "ok", "code": 0, "text": "\n".join(blocks)}]
-    assert judged("boot.login", **{UNITS.id: told}) == {"sshd": outcome}
+    assert judged("boot.login", **units_of_ssh(service, socket)) == {"sshd": outcome}
+
+
+@pytest.mark.parametrize(
+    ("service", "socket", "observed", "reason"),
+    [
+        ("disabled", "disabled", "not started at boot", "Nobody can log in after a reboot"),
+        ("masked", "disabled", "not started at boot", "Nobody can log in after a reboot"),
+        ("masked-runtime", "disabled", "ssh.service masked-runtime", "masked until the next boot"),
+        ("disabled", "enabled-runtime", "ssh.socket enabled-runtime", "until the next boot only"),
+        ("linked-runtime", "disabled", "ssh.service linked-runtime", "gone after a reboot"),
+    ],
+)
+def test_what_is_done_to_sshd_in_run_is_told_as_such(service, socket, observed, reason):
+    [told] = found("boot.login", **units_of_ssh(service, socket))
+    assert (told.outcome, told.observed) == (FAIL, observed)
+    assert reason in told.reason
+
+
+def test_what_is_masked_in_run_only_does_not_count_beside_a_socket_that_starts():
+    assert judged("boot.login", **units_of_ssh("masked-runtime", "enabled")) == {"sshd": PASS}
 
 
 def test_login_is_unknown_where_systemd_does_not_say():
