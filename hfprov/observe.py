@@ -8,10 +8,12 @@ import concurrent.futures
 import functools
 import hashlib
 import json
+import marshal
 import secrets
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +23,7 @@ from hfprov import probe
 from hfprov.declare.connection import Connection
 from hfprov.errors import RemoteError
 from hfprov.reading import Observation, Read
-from hfprov.remote import Output, run
+from hfprov.remote import Output, has_stdin, run
 
 T = TypeVar("T")
 
@@ -35,9 +37,14 @@ _ARGUMENT_LIMIT = 120 * 1024
 """Linux takes at most 128 KiB in one argument (MAX_ARG_STRLEN, execve(2))."""
 
 _LOADER = (
-    "import sys,zlib,binascii;"
-    "exec(compile(zlib.decompress(binascii.a2b_base64(sys.argv.pop(1))),'hfprov-probe','exec'))"
+    "import sys,io,zlib,binascii,marshal,_frozen_importlib_external as f;"
+    "a=sys.argv[2:];"
+    "r=(io.BytesIO(binascii.a2b_base64(a[0]))if a else sys.stdin.buffer).read;"
+    "m,c,s,p=[zlib.decompress(r(int(r(8),16)))for _ in'1234'];"
+    "exec(marshal.loads(c)if m==f.MAGIC_NUMBER else compile(s,'hfprov-probe','exec'));"
+    "main(p,sys.argv[1])"
 )
+"""Takes what :func:`message` makes. A Python of the controller's version need not compile it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +71,11 @@ def observe(
     """Observe one host. Whatever goes wrong is in the answer; a node never makes this raise."""
     try:
         nonce = secrets.token_hex(8)
-        plan = _packed_plan(tuple(reads), nonce, deadline)
-        argv = [connection.interpreter, "-IS", "-c", _LOADER, _packed_probe(), plan]
-        output = run(connection, argv, deadline=deadline, limit=ANSWER_LIMIT)
+        argv = probe_argv(connection.interpreter, nonce)
+        asked = message(tuple(reads), deadline)
+        if not has_stdin(connection):
+            argv, asked = [*argv, _argument(asked)], b""
+        output = run(connection, argv, deadline=deadline, limit=ANSWER_LIMIT, stdin=asked)
         raw, packed = _unpack(connection.host, output, nonce)
         return Answer(connection.host, parse_answer(raw), raw, packed)
     except RemoteError as error:
@@ -134,33 +143,55 @@ def in_groups(jobs: Sequence[Callable[[], T]], *, at_once: int) -> Iterator[list
         pool.shutdown(wait=False, cancel_futures=True)
 
 
+def probe_argv(python: str, nonce: str) -> list[str]:
+    """The command that marks its answer by the nonce.
+
+    It takes a message on stdin, or as one more argument, in base64.
+    """
+    return [python, "-IS", "-c", _LOADER, nonce]
+
+
+@functools.lru_cache(maxsize=8)
+def message(reads: tuple[Read, ...], deadline: float) -> bytes:
+    """The probe and its plan, as they are sent to each host that is asked for the same."""
+    # The probe stops a little earlier than we do, so that a slow node still answers with the rest.
+    plan = {
+        "deadline": max(1.0, deadline * 0.8),
+        "budget": 16 << 20,
+        "reads": [{"id": read.id, **read.request} for read in reads],
+    }
+    return _probe() + _part_of_message(json.dumps(plan, separators=(",", ":")).encode())
+
+
+@functools.cache
+def _probe() -> bytes:
+    source = probe_source()
+    code = marshal.dumps(compile(source, "hfprov-probe", "exec"))
+    return b"".join(map(_part_of_message, (MAGIC_NUMBER, code, source.encode())))
+
+
+def _argument(sent: bytes) -> str:
+    coded = base64.b64encode(sent).decode("ascii")
+    if len(coded) > _ARGUMENT_LIMIT:
+        raise RemoteError(
+            f"What is to be read is too long to send where sudo asks for a password "
+            f"({len(coded)} bytes).",
+            hint="Let sudo run without one, or log in as root.",
+        )
+    return coded
+
+
+def _part_of_message(data: bytes) -> bytes:
+    packed = zlib.compress(data, 9)
+    return b"%08x%b" % (len(packed), packed)
+
+
 def probe_source() -> str:
     """The probe as one program: its parts without their imports of each other."""
     folder = Path(probe.__file__).parent
     texts = ((folder / part).read_text(encoding="utf-8") for part in probe.PARTS)
     lines = (line for text in texts for line in text.splitlines())
     return "\n".join(line for line in lines if not line.startswith("from hfprov.")) + "\n"
-
-
-@functools.cache
-def _packed_probe() -> str:
-    packed = zlib.compress(probe_source().encode(), 9)
-    return base64.b64encode(packed).decode("ascii")
-
-
-@functools.lru_cache(maxsize=8)
-def _requests(reads: tuple[Read, ...]) -> str:
-    return json.dumps([{"id": read.id, **read.request} for read in reads], separators=(",", ":"))
-
-
-def _packed_plan(reads: tuple[Read, ...], nonce: str, deadline: float) -> str:
-    # The probe stops a little earlier than we do, so that a slow node still answers with the rest.
-    head = json.dumps({"nonce": nonce, "deadline": max(1.0, deadline * 0.8), "budget": 16 << 20})
-    plan = f'{head[:-1]}, "reads": {_requests(reads)}}}'
-    packed = base64.b64encode(zlib.compress(plan.encode(), 6)).decode("ascii")
-    if len(packed) > _ARGUMENT_LIMIT:
-        raise RemoteError(f"The list of things to read is too long to send ({len(packed)} bytes).")
-    return packed
 
 
 def _unpack(host: str, output: Output, nonce: str) -> tuple[bytes, bytes]:

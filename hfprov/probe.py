@@ -1,9 +1,10 @@
 """The probe: what runs on a node. It reads what it is told to read and judges nothing.
 
-Sent as an argument of ``python3 -IS -c``, with a plan (JSON, zlib, base64) as the next argument; so
-it uses the standard library only, works on Python 3.6 and later, and changes nothing on the node.
+Sent to ``python3 -IS -c`` on its stdin, with a plan (JSON), so that neither fills a node's logs of
+commands (where sudo reads a password there: as an argument); it uses the standard library only,
+works on Python 3.6 and later, and changes nothing on the node. Its first argument is a nonce.
 
-Plan: ``{"nonce": str, "deadline": seconds, "budget": bytes, "reads": [READ, ...]}``, READ one of
+Plan: ``{"deadline": seconds, "budget": bytes, "reads": [READ, ...]}``, READ one of
 ``{"id", "kind": "file", "path", "limit"}``,
 ``{"id", "kind": "glob", "pattern", "limit", "content": bool, "most": int}``,
 ``{"id", "kind": "command", "argv", "limit", "timeout", "each": glob or "", "needs": glob or
@@ -25,7 +26,7 @@ import stat
 import sys
 import time
 import zlib
-from binascii import a2b_base64, b2a_base64
+from binascii import b2a_base64
 
 from hfprov.probe_commands import Commands, fail, keep
 from hfprov.probe_patterns import Folders
@@ -176,16 +177,10 @@ def to_json(data):
         return json.dumps(data, separators=(",", ":"))
 
 
-def main(argument):
+def main(plan, nonce):
     os.chdir("/")
-    plan = from_json(zlib.decompress(a2b_base64(argument)).decode("utf-8"))
-    answer = to_json(observe(plan)).encode("ascii")
+    answer = to_json(observe(from_json(plan.decode("utf-8")))).encode("ascii")
     packed = b2a_base64(zlib.compress(answer, 1), newline=False).decode("ascii")
-    nonce = plan["nonce"]
     sys.stdout.write("\nhfprov-begin %s\n%s\nhfprov-end %s\n" % (nonce, packed, nonce))
     sys.stdout.flush()
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

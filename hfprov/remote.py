@@ -70,24 +70,28 @@ class Deadline:
 
 
 def run(
-    connection: Connection, argv: Sequence[str], *, deadline: float, limit: int = 32 << 20
+    connection: Connection,
+    argv: Sequence[str],
+    *,
+    deadline: float,
+    limit: int = 32 << 20,
+    stdin: bytes = b"",
 ) -> Output:
     """Run one command on one node, as the user that the inventory says (sudo where it says so).
 
     ``deadline`` (seconds) covers everything: connecting, the command, reading its output. Output
-    over ``limit`` bytes is an error, not a truncation. Raises RemoteError for whatever goes wrong
+    over ``limit`` bytes is an error, not a truncation. ``stdin`` is only for connections that
+    :func:`has_stdin`. Raises RemoteError for whatever goes wrong
     on the way; the command's own exit code is data.
     """
     clock = Deadline(deadline)
-    command, stdin = _command_line(connection, argv)
+    command, password = _command_line(connection, argv)
     with _open(connection, clock) as transport:
         try:
             channel = transport.open_session(timeout=clock.left("opening a session"))
             channel.settimeout(clock.left("starting the command"))
             channel.exec_command(command)
-            if stdin:
-                channel.sendall(stdin)
-            channel.shutdown_write()
+            _send(channel, password + stdin)
             return _collect(connection, channel, clock, limit)
         except (paramiko.SSHException, OSError, EOFError) as error:
             raise RemoteError(
@@ -96,9 +100,34 @@ def run(
             ) from error
 
 
+def has_stdin(connection: Connection) -> bool:
+    """Whether a command gets an input of its own.
+
+    Not where sudo asks for a password there: after a wrong one it would take what follows for two
+    more, and three may lock the user out (pam_faillock(8)).
+    """
+    return not _becomes(connection) or connection.become_password is None
+
+
+def _becomes(connection: Connection) -> bool:
+    return connection.become and connection.user != connection.become_user
+
+
+def _send(channel: paramiko.Channel, data: bytes) -> None:
+    """Give a command its input. One that has ended already says why; that is to be read yet."""
+    try:
+        channel.sendall(data)
+        channel.shutdown_write()
+    except TimeoutError:
+        raise
+    except OSError:
+        if not channel.exit_status_ready():
+            raise
+
+
 def _command_line(connection: Connection, argv: Sequence[str]) -> tuple[str, bytes]:
     """The command as one shell-quoted line, with sudo in front where the inventory asks for it."""
-    if not connection.become or connection.user == connection.become_user:
+    if not _becomes(connection):
         return shlex.join(argv), b""
     sudo = ["sudo", "-H", "-u", connection.become_user]
     if connection.become_password is None:

@@ -1,7 +1,7 @@
 """Thousands of simulated nodes that answer over real SSH, on loopback.
 
 One OpenSSH server listens on every address of 127.0.0.0/8 (of the loopback device only), and each
-node is one of these addresses. Whatever command it is asked for, the server hands the probe's plan
+node is one of these addresses. Whatever command it is asked for, the server hands the probe's nonce
 and the address to one process, which answers as the probe of that node would. So a node costs the
 machine a login, and no Python of its own. ``true`` is done and over.
 """
@@ -12,7 +12,6 @@ import base64
 import contextlib
 import getpass
 import ipaddress
-import json
 import multiprocessing
 import shutil
 import signal
@@ -160,9 +159,8 @@ def _serve(listening: socket.socket, answer: Callable[[int], bytes]) -> None:
     while True:
         node, _ = listening.accept()
         with node, node.makefile("rwb") as stream:
-            _, _, address, _, *_, plan = stream.readline().decode("ascii").split()
-            number = int(ipaddress.IPv4Address(address)) - int(FIRST)
-            nonce = json.loads(zlib.decompress(base64.b64decode(plan)))["nonce"].encode("ascii")
+            _, _, address, _, *_, nonce = stream.readline().split()
+            number = int(ipaddress.IPv4Address(address.decode("ascii"))) - int(FIRST)
             packed = base64.b64encode(zlib.compress(answer(number), 1))
             with contextlib.suppress(OSError):  # whoever asked has given up
                 stream.write(b"\nhfprov-begin %b\n%b\nhfprov-end %b\n" % (nonce, packed, nonce))

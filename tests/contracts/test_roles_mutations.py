@@ -7,24 +7,21 @@ rack is given small kernels and a boot menu, and variables that declare one of t
 
 from __future__ import annotations
 
-import base64
 import functools
-import json
 import os
 import re
-import secrets
 import subprocess
 import sys
-import zlib
 from pathlib import Path
 
 import pytest
 import yaml
 
 from hfprov.baseline import Baseline, Value
+from hfprov.declare.connection import Connection
+from hfprov.inventory import load
 from hfprov.judge import judge, reads_for
-from hfprov.observe import probe_source
-from hfprov.reading import Observation
+from hfprov.observe import observe
 from hfprov.verdict import Outcome
 
 ROOT = Path(__file__).parents[2]
@@ -107,16 +104,20 @@ def engine() -> str:
     return str(baseline()["container_runtime_engine"])
 
 
+@functools.cache
+def connections() -> dict[str, Connection]:
+    """How the nodes of the rack are reached."""
+    return {host.name: host.connection for host in load((RACK / "inventory",)).hosts}
+
+
 def bad_checks(node: str, role: str) -> set[str]:
     """Ids of the role's checks that do not pass on a node, seen and judged now."""
-    base, nonce = baseline(), secrets.token_hex(4)
-    reads = [{"id": read.id, **read.request} for read in reads_for(base)]
-    plan = {"nonce": nonce, "deadline": 60, "budget": 16 << 20, "reads": reads}
-    argument = base64.b64encode(zlib.compress(json.dumps(plan).encode())).decode()
-    out = on_node(node, "python3", "-IS", "-", argument, stdin=probe_source())
-    body = out.split(f"hfprov-begin {nonce}\n")[1].split("\n")[0]
-    seen = Observation.from_json(json.loads(zlib.decompress(base64.b64decode(body))))
-    verdicts = [one for one in judge(seen, base) if one.check.startswith(GROUPS[role])]
+    base = baseline()
+    answer = observe(connections()[node], reads_for(base))
+    assert answer.observation is not None, answer.error
+    verdicts = [
+        one for one in judge(answer.observation, base) if one.check.startswith(GROUPS[role])
+    ]
     assert verdicts
     return {one.check for one in verdicts if one.outcome in BAD}
 

@@ -7,16 +7,12 @@ HFPROV_TEST_ACCELERATOR_RACK names a rack that is up already and stays up: for w
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import re
-import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,10 +20,10 @@ import pytest
 import yaml
 
 from hfprov.baseline import Baseline, Value
+from hfprov.inventory import load
 from hfprov.judge import judge, reads_for
 from hfprov.lab.rack import Rack
-from hfprov.observe import probe_source
-from hfprov.reading import Observation
+from hfprov.observe import observe
 from hfprov.verdict import Outcome
 
 # The first test waits for the node, an initramfs and the first run of the role.
@@ -89,14 +85,11 @@ class Gpu:
         values = yaml.safe_load((ROOT / "roles/accelerator/defaults/main.yml").read_text())
         values |= DECLARED | changes
         named = {name: Value(value, "") for name, value in values.items()}
-        base, nonce = Baseline("node01", ("accelerator",), named), secrets.token_hex(4)
-        reads = [{"id": read.id, **read.request} for read in reads_for(base)]
-        plan = {"nonce": nonce, "deadline": 60, "budget": 16 << 20, "reads": reads}
-        argument = base64.b64encode(zlib.compress(json.dumps(plan).encode())).decode()
-        out = self.run(f"python3 -IS - {argument}", stdin=probe_source())
-        body = out.split(f"hfprov-begin {nonce}\n")[1].split("\n")[0]
-        seen = Observation.from_json(json.loads(zlib.decompress(base64.b64decode(body))))
-        found = [one for one in judge(seen, base) if one.check.startswith("driver.")]
+        base = Baseline("node01", ("accelerator",), named)
+        (host,) = load((self.rack.paths.inventory,), limit="node01").hosts
+        answer = observe(host.connection, reads_for(base))
+        assert answer.observation is not None, answer.error
+        found = [one for one in judge(answer.observation, base) if one.check.startswith("driver.")]
         assert found
         bad = (Outcome.FAIL, Outcome.UNKNOWN)
         return [one for one in found if one.outcome in bad]

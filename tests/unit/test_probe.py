@@ -1,29 +1,30 @@
 """The probe, run as a node runs it: a separate process that gets its plan as an argument."""
 
-import base64
 import fnmatch
 import glob as python_glob
 import json
+import marshal
 import os
 import shutil
 import subprocess
 import sys
 import time
 import zlib
+from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 
 import pytest
 
 from hfprov import probe, probe_commands, probe_patterns
 from hfprov.errors import NoEvidenceError
-from hfprov.observe import _LOADER, _packed_plan, _packed_probe, _unpack, parse_answer
+from hfprov.observe import _argument, _unpack, message, parse_answer, probe_argv, probe_source
 from hfprov.reading import command, file, glob, listing
 from hfprov.remote import Output
 
 
 def observe(*reads, deadline=20.0, python=sys.executable):
-    argv = [python, "-IS", "-c", _LOADER, _packed_probe(), _packed_plan(reads, "n0nce", deadline)]
-    done = subprocess.run(argv, capture_output=True, timeout=60, check=True)
+    argv, asked = probe_argv(python, "n0nce"), message(reads, deadline)
+    done = subprocess.run(argv, input=asked, capture_output=True, timeout=60, check=True)
     raw, _ = _unpack("node", Output(done.stdout, "", 0), "n0nce")
     return parse_answer(raw)
 
@@ -196,9 +197,43 @@ def test_old_and_new_pythons_run_it(version):
 
 
 def test_the_plan_travels_compressed():
-    packed = _packed_plan((file("/a"),), "n", 10.0)
-    plan = json.loads(zlib.decompress(base64.b64decode(packed)))
-    assert plan["reads"] == [{"id": "file /a", "kind": "file", "path": "/a", "limit": 65536}]
+    *_, plan = parts_of(message((file("/a"),), 10.0))
+    (asked,) = json.loads(plan)["reads"]
+    assert asked == {"id": "file /a", "kind": "file", "path": "/a", "limit": 65536}
+
+
+def parts_of(sent):
+    while sent:
+        size = int(sent[:8], 16)
+        yield zlib.decompress(sent[8 : 8 + size])
+        sent = sent[8 + size :]
+
+
+@pytest.mark.parametrize(("magic", "runs"), [(MAGIC_NUMBER, "code"), (b"1234", "source")])
+def test_code_is_for_a_python_of_the_same_version_and_others_compile_the_source(magic, runs):
+    programs = [f"def main(*_):\n    sys.stdout.write({name!r})\n" for name in ("code", "source")]
+    code = marshal.dumps(compile(programs[0], "probe", "exec"))
+    parts = [zlib.compress(one) for one in (magic, code, programs[1].encode(), b"{}")]
+    sent = b"".join(b"%08x%b" % (len(one), one) for one in parts)
+    argv = probe_argv(sys.executable, "n")
+    done = subprocess.run(argv, input=sent, capture_output=True, timeout=60, check=True)
+    assert done.stdout.decode() == runs
+
+
+def test_a_message_is_taken_as_an_argument_too():
+    read = file("/proc/sys/kernel/osrelease")
+    argv = [*probe_argv(sys.executable, "n"), _argument(message((read,), 10.0))]
+    done = subprocess.run(
+        argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=True
+    )
+    raw, _ = _unpack("node", Output(done.stdout, "", 0), "n")
+    assert parse_answer(raw).text(read) == Path("/proc/sys/kernel/osrelease").read_text()
+
+
+def test_both_are_sent():
+    magic, code, source, _ = parts_of(message((), 10.0))
+    assert (magic, source.decode()) == (MAGIC_NUMBER, probe_source())
+    assert "observe" in marshal.loads(code).co_names
 
 
 PATTERNS = (
@@ -259,11 +294,12 @@ def test_no_more_matches_are_given_than_asked_for(tmp_path):
 
 def test_the_probe_imports_nothing_slow():
     """Each of these takes a node longer than to read all its files."""
-    plan = _packed_plan((file("/etc/hostname"), command("true")), "n", 10.0)
-    argv = [sys.executable, "-IS", "-X", "importtime", "-c", _LOADER, _packed_probe(), plan]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
-    assert "hfprov-begin" in done.stdout
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    asked = message((file("/etc/hostname"), command("true")), 10.0)
+    python, *rest = probe_argv(sys.executable, "n")
+    argv = [python, "-X", "importtime", *rest]
+    done = subprocess.run(argv, input=asked, capture_output=True, timeout=60, check=True)
+    assert b"hfprov-begin" in done.stdout
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
     assert "zlib" in imported
     assert not imported & {"re", "json", "subprocess", "threading", "glob", "signal", "enum"}
 

@@ -109,6 +109,25 @@ def test_a_command_is_run_where_the_host_key_is_known(node):
     assert (said.stdout, said.code) == (b"echo 'a b'", 7)
 
 
+def test_a_command_that_ends_before_it_took_its_input_is_answered(node):
+    more_than_a_window = bytes(5_000_000)
+    said = remote.run(node(f"{{}} {LINE}"), ["true"], deadline=20, stdin=more_than_a_window)
+    assert (said.stdout, said.code) == (b"true", 7)
+
+
+@pytest.mark.parametrize(
+    ("settings", "has"),
+    [
+        ({}, True),
+        ({"become": True}, True),
+        ({"become": True, "become_password": "x"}, False),
+        ({"become": True, "become_password": "x", "become_user": "somebody"}, True),
+    ],
+)
+def test_where_sudo_reads_a_password_a_command_has_no_input(node, settings, has):
+    assert remote.has_stdin(node(**settings)) is has
+
+
 def test_a_hashed_name_is_known(node, tmp_path):
     connection = node(f"{{}} {LINE}")
     argv = ["ssh-keygen", "-H", "-f", tmp_path / "known_hosts"]
