@@ -49,6 +49,12 @@ NOTHING_MATCHES = [
     read.id for source in (DROP_INS, SHUT_FOLDERS) for read in source.reads(Baseline("node", ()))
 ]
 """The recorded nodes have no drop-in that a test has not added."""
+NOT_WHOLE: dict[str, dict[str, Any]] = {
+    "timeout": {"status": "timeout", "text": ""},
+    "denied": {"status": "denied", "text": ""},
+    "truncated": {"truncated": True},
+}
+"""What becomes of a read that is not read, or not whole."""
 LINES = grep("").id
 UNITS_NOT_THERE = ("NetworkManager.service", "hfprov-mtu-guard.timer")
 NOT_FOUND = """Id={unit}
@@ -152,6 +158,25 @@ class Node:
         assert found is not None
         reads = [read.id for source in found.sources for read in source.reads(self.baseline())]
         return [name for name in dict.fromkeys(reads) if self.results[name]]
+
+    def judged_without_whole(self, check_id: str, spoilt: str, but: str = "\0") -> list[str]:
+        """Reads of a check that spoilt, each by itself, leave it without an *unknown*.
+
+        ``spoilt`` is one of ``NOT_WHOLE``. Left alone is what is absent anyway, and reads whose ids
+        begin with ``but``.
+        """
+        tried, judged = 0, []
+        for name in self.reads_of(check_id):
+            if name.startswith(but) or self.results[name][0]["status"] == "absent":
+                continue
+            tried += 1
+            node = copy.deepcopy(self)
+            for result in node.results[name]:
+                result.update(NOT_WHOLE[spoilt])
+            if Outcome.UNKNOWN not in node.bad(check_id).values():
+                judged.append(name)
+        assert tried
+        return judged
 
 
 def load(name: str) -> Node:
