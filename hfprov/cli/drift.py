@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,11 +17,14 @@ from hfprov.cli.options import (
     InventoryOption,
     JsonOption,
     LimitOption,
+    MaxFailuresOption,
     Site,
     VaultOption,
+    WavesOption,
     command_line,
     open_record,
     open_site,
+    rollout,
     selection,
 )
 from hfprov.errors import UsageError
@@ -60,20 +63,8 @@ def drift(
             help="Costliest repair allowed: safe, restart (the default) or reboot.",
         ),
     ] = None,
-    waves: Annotated[
-        str | None,
-        typer.Option(
-            "--waves",
-            help="Sizes of the waves of a repair; the last one repeats. Default: 1,10%,100%.",
-        ),
-    ] = None,
-    max_failures: Annotated[
-        str | None,
-        typer.Option(
-            "--max-failures",
-            help="Hosts that may fail before a repair stops. Default: 10%.",
-        ),
-    ] = None,
+    waves: WavesOption = None,
+    max_failures: MaxFailuresOption = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Show every host with passes, too.")
     ] = False,
@@ -86,8 +77,12 @@ def drift(
     deadline: DeadlineOption = 90.0,
 ) -> int:
     """Say what is different from the baseline on which host. Changes nothing without --repair."""
-    given = {"--only": only, "--waves": waves, "--max-failures": max_failures}
-    how = _how(given, repairs=repair or plan)
+    level = _level(only)
+    how = rollout(waves, max_failures)
+    if not (repair or plan):
+        _require_nothing_of_a_repair(
+            {"--only": only, "--waves": waves, "--max-failures": max_failures}
+        )
     if textfile is not None:
         from hfprov.report.textfile import require_writable
 
@@ -96,7 +91,7 @@ def drift(
     site = open_site(chosen, at_once=at_once, deadline=deadline)
     from hfprov.operate import Policy
 
-    policy = Policy(how.sizes, how.budget, allowed=how.level)
+    policy = Policy(*how, allowed=level)
     with open_record(db) as record:
         if plan:
             return _foresee(record, site, policy, as_json=as_json)
@@ -113,34 +108,24 @@ def drift(
     return code
 
 
-class _How(NamedTuple):
-    """How a repair is to go, as the command line says it."""
+def _level(only: str | None) -> str:
+    """The costliest repair that is allowed. Raises UsageError for a word that is none."""
+    from hfprov.rollout import LEVELS
 
-    sizes: tuple[str, ...]
-    budget: str
-    level: str
-
-
-def _how(given: Mapping[str, str | None], *, repairs: bool) -> _How:
-    """Read what was given of a repair. Raises UsageError for what is wrong or about nothing."""
-    from hfprov.rollout import DEFAULT_BUDGET, DEFAULT_WAVES, LEVELS, require_sizes
-
-    only, waves, budget = given["--only"], given["--waves"], given["--max-failures"]
-    how = _How(
-        DEFAULT_WAVES if waves is None else tuple(waves.split(",")),
-        DEFAULT_BUDGET if budget is None else budget,
-        "restart" if only is None else only,
-    )
-    if how.level not in LEVELS:
+    level = "restart" if only is None else only
+    if level not in LEVELS:
         raise UsageError(f"'{only}' is no kind of repair.", hint=f"One of: {', '.join(LEVELS)}.")
-    require_sizes(how.sizes, how.budget)
+    return level
+
+
+def _require_nothing_of_a_repair(given: Mapping[str, str | None]) -> None:
+    """Raises UsageError for an option about a repair that nobody asked for."""
     for option, value in given.items():
-        if value is not None and not repairs:
+        if value is not None:
             raise UsageError(
                 f"'{option}' is about a repair, and none was asked for.",
                 hint="Add '--repair', or '--plan' to see what a repair would do.",
             )
-    return how
 
 
 def _look(record: Record, site: Site, *, as_json: bool, verbose: bool) -> int:

@@ -14,11 +14,14 @@ from hfprov.cli.options import (
     InventoryOption,
     JsonOption,
     LimitOption,
+    MaxFailuresOption,
     Site,
     VaultOption,
+    WavesOption,
     command_line,
     open_record,
     open_site,
+    rollout,
     selection,
 )
 from hfprov.errors import UsageError
@@ -26,13 +29,6 @@ from hfprov.errors import UsageError
 if TYPE_CHECKING:
     from hfprov.operate import Operation, Policy
     from hfprov.record.store import Record
-
-WavesOption = Annotated[
-    str, typer.Option("--waves", help="Sizes of the waves; the last one repeats.")
-]
-BudgetOption = Annotated[
-    str, typer.Option("--max-failures", help="Hosts that may fail before the rollout stops.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -79,8 +75,8 @@ def provision(
     inventory: InventoryOption = None,
     limit: LimitOption = None,
     full: Annotated[bool, typer.Option("--full", help="Run every role on every host.")] = False,
-    waves: WavesOption = "1,10%,100%",
-    max_failures: BudgetOption = "10%",
+    waves: WavesOption = None,
+    max_failures: MaxFailuresOption = None,
     db: DbOption = None,
     as_json: JsonOption = False,
     vault_password_file: VaultOption = None,
@@ -89,14 +85,12 @@ def provision(
     deadline: DeadlineOption = 90.0,
 ) -> int:
     """Bring hosts to their baseline. Observe, run the roles that are needed, observe again."""
-    from hfprov.rollout import require_sizes
-
-    require_sizes(waves.split(","), max_failures)
+    how = rollout(waves, max_failures)
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
     site = open_site(chosen, at_once=at_once, deadline=deadline)
     from hfprov.operate import Policy
 
-    policy = Policy(tuple(waves.split(",")), max_failures, everything=full)
+    policy = Policy(*how, everything=full)
     with open_record(db) as record:
         return converge_and_print("provision", record, site, policy, as_json=as_json)
 

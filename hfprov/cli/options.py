@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -90,6 +90,39 @@ DeadlineOption = Annotated[
         "--deadline", min=1, metavar="SECONDS", help="Seconds for observing one host, in all."
     ),
 ]
+WavesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--waves",
+        metavar="SIZES",
+        help="Sizes of the waves; the last one repeats. Default: 1,10%,100%.",
+    ),
+]
+MaxFailuresOption = Annotated[
+    str | None,
+    typer.Option(
+        "--max-failures",
+        metavar="HOSTS",
+        help="Hosts that may fail before it stops, a number or a share. Default: 10%.",
+    ),
+]
+
+
+class Rollout(NamedTuple):
+    """How hosts are changed one after the other, as the command line says it."""
+
+    sizes: tuple[str, ...]
+    budget: str
+
+
+def rollout(waves: str | None, max_failures: str | None) -> Rollout:
+    """What was given, and the usual where nothing was. Raises UsageError for what is no size."""
+    from hfprov.rollout import DEFAULT_BUDGET, DEFAULT_WAVES, require_sizes
+
+    sizes = DEFAULT_WAVES if waves is None else tuple(waves.split(","))
+    budget = DEFAULT_BUDGET if max_failures is None else max_failures
+    require_sizes(sizes, budget)
+    return Rollout(sizes, budget)
 
 
 @dataclass(frozen=True, slots=True)

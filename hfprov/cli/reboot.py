@@ -14,8 +14,11 @@ from hfprov.cli.options import (
     InventoryOption,
     JsonOption,
     LimitOption,
+    MaxFailuresOption,
     VaultOption,
+    WavesOption,
     open_site,
+    rollout,
     selection,
     started,
 )
@@ -68,12 +71,8 @@ def reboot(
             "--settle", min=0, metavar="SECONDS", help="Seconds for checks to become good again."
         ),
     ] = 180.0,
-    waves: Annotated[
-        str, typer.Option("--waves", help="Sizes of the waves; the last one repeats.")
-    ] = "1,10%,100%",
-    max_failures: Annotated[
-        str, typer.Option("--max-failures", help="Hosts that may fail before it stops.")
-    ] = "10%",
+    waves: WavesOption = None,
+    max_failures: MaxFailuresOption = None,
     db: DbOption = None,
     as_json: JsonOption = False,
     vault_password_file: VaultOption = None,
@@ -92,7 +91,7 @@ def reboot(
     from hfprov.report.terminal import print_json
 
     orders = Orders(
-        Policy(tuple(waves.split(",")), max_failures, everything=everyone),
+        Policy(*rollout(waves, max_failures), everything=everyone),
         only_plan=only_plan,
         drain=parse_hook("drain", drain),
         release=parse_hook("release", release),

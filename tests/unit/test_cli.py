@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from hfprov.cli.commands import MODULES, build
 from hfprov.cli.options import command_line
 from hfprov.errors import UsageError
 from hfprov.record.store import Record
+from hfprov.rollout import DEFAULT_BUDGET, DEFAULT_WAVES
 
 HFPROV = Path(sys.executable).with_name("hfprov")
 ON_NODES = ("provision", "drift", "certify")
@@ -258,6 +260,18 @@ def test_the_list_of_commands_fits_a_terminal_and_no_python_is_in_it():
         assert "..." not in listed
     text = hfprov("drift", "--help", env={"COLUMNS": "80"}).stdout
     assert "--inventory PATH" in text
+
+
+def test_what_goes_in_waves_describes_them_alike_and_with_the_true_defaults():
+    described = set()
+    for command in ("drift", "provision", "reboot"):
+        text = hfprov(command, "--help").stdout
+        about = re.search(r"--waves.*?--max-failures.*?(?=\n +-)", text, re.DOTALL)
+        assert about, text
+        described.add(" ".join(about[0].split()))
+    [told] = described
+    assert f"Default: {','.join(DEFAULT_WAVES)}." in told
+    assert f"Default: {DEFAULT_BUDGET}." in told
     assert "<list" not in text
     assert " range>" not in text
 
