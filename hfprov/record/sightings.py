@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import cache, partial
 from typing import Any
 
 from msgspec import Struct
@@ -14,7 +15,10 @@ from hfprov.record.model import Sighting, Since, moment
 from hfprov.record.schema import judgement, run, verdict
 from hfprov.verdict import Outcome
 
-_NEITHER = (Outcome.PASS.value, Outcome.NOT_APPLICABLE.value)
+Said = dict[int, list[tuple[str, str]]]
+"""By set: subjects and outcomes of one check; sets without a word of it are left out."""
+
+_NOT_APPLICABLE = {Outcome.NOT_APPLICABLE.value}
 _SEEN = (
     judgement.c.id,
     run.c.id.label("run_id"),
@@ -62,7 +66,7 @@ _FIRST_AFTER = (
 
 
 class Stretch(Struct, frozen=True):
-    """Judgements of one host that follow each other and say the same."""
+    """Judgements of one host, by their ids, that follow each other and say the same."""
 
     first: int
     last: int
@@ -112,7 +116,7 @@ class Histories:
 
     def __init__(self, connection: Connection, host_ids: Iterable[int]) -> None:
         self._connection = connection
-        self._said: dict[str, dict[int, list[tuple[str, str]]]] = {}
+        self._said: dict[str, Said] = {}
         self._of: dict[int, list[Stretch]] = {host_id: [] for host_id in host_ids}
         for some in portions(list(self._of)):
             for host_id, first, last, set_id, observed in connection.execute(
@@ -122,27 +126,22 @@ class Histories:
 
     def since(self, host_ids: Iterable[int], check: str, subject: str) -> dict[int, Since]:
         """The newest good judgement of a subject and the first bad one after it, by host."""
-        by_set = self._said_of(check)
-        good: dict[tuple[int, bool], bool] = {}
-        bad: dict[int, bool] = {}
-        for set_id, said in by_set.items():
-            for observed in (True, False):
-                good[set_id, observed] = _is_good(said, subject, observed=observed)
-            bad[set_id] = any(one == subject and how not in _NEITHER for one, how in said)
+        said = self._said_of(check)
+        is_good = cache(partial(_is_good, said, subject))
         found = {}
         for host_id in host_ids:
             last_good = first_bad = 0
             for one in self._of[host_id]:
-                if good.get((one.set_id, one.observed)):
+                good = is_good(one.set_id, one.observed)
+                if good:
                     last_good, first_bad = one.last, 0
-                elif not first_bad and bad.get(one.set_id):
+                elif good is False and not first_bad:
                     first_bad = one.first
             found[host_id] = last_good, first_bad
         seen = self._sightings({number for pair in found.values() for number in pair if number})
         return {host: Since(seen.get(good), seen.get(bad)) for host, (good, bad) in found.items()}
 
-    def _said_of(self, check: str) -> dict[int, list[tuple[str, str]]]:
-        """By set: subjects and outcomes of a check; sets without a word of it are left out."""
+    def _said_of(self, check: str) -> Said:
         if check not in self._said:
             sets = {one.set_id for stretches in self._of.values() for one in stretches}
             found = self._said[check] = {}
@@ -160,17 +159,19 @@ class Histories:
         return found
 
 
-def _is_good(said: Iterable[tuple[str, str]], subject: str, *, observed: bool) -> bool:
-    """Whether a check passed a subject, or had nothing to say of it.
+def _is_good(said: Said, subject: str, set_id: int, observed: bool) -> bool | None:  # noqa: FBT001
+    """Whether a check passed a subject, or had nothing to say of it; None: neither good nor bad.
 
     Some subjects are there only while they are bad. Where the host was observed and the check
     judged whatever there was, without a word of such a subject, it was good.
     """
-    own = [outcome for one, outcome in said if one == subject]
-    if own or not observed:
-        return Outcome.PASS.value in own
-    outcomes = {outcome for _, outcome in said}
-    return Outcome.UNKNOWN.value not in outcomes and outcomes != {Outcome.NOT_APPLICABLE.value}
+    of_check = said.get(set_id, ())
+    own = {outcome for one, outcome in of_check if one == subject}
+    if own:
+        return True if Outcome.PASS.value in own else None if own == _NOT_APPLICABLE else False
+    others = {outcome for _, outcome in of_check}
+    judged = bool(others - _NOT_APPLICABLE) and Outcome.UNKNOWN.value not in others
+    return True if observed and judged else None
 
 
 def not_observed_since(connection: Connection, host_id: int) -> Since:
