@@ -11,10 +11,11 @@ from hfprov.baseline import Baseline
 from hfprov.checks.registry import Facts, check
 from hfprov.errors import NoEvidenceError
 from hfprov.evidence.limits import PAM_FILE
+from hfprov.evidence.pam_jumps import passed_by
 from hfprov.evidence.pam_stack import PAM_FILES, PamFiles, PamRule, rules
 from hfprov.evidence.sshd import FILES, READ_PATTERNS, SshdFiles
 from hfprov.evidence.text import excerpt
-from hfprov.verdict import Finding, Impact, failed, passed, unknown
+from hfprov.verdict import Finding, Impact, failed, passed, unknown, warned
 
 _SSHD, _LOGIN, _OTHER = "sshd", "login", "other"
 _MODULE = "pam_limits.so"
@@ -48,7 +49,7 @@ def _of_service(service: str, found: PamFiles) -> Finding:
             if rule.module != _MODULE:
                 continue
             if not _reads_another_file(rule):
-                return passed(subject, observed=_MODULE, expected=_EXPECTED)
+                return _reached(subject, begin, found)
             own.append(rule)
     except NoEvidenceError as error:
         return unknown(subject, reason=error.message, expected=_EXPECTED)
@@ -59,6 +60,20 @@ def _of_service(service: str, found: PamFiles) -> Finding:
     path = found[begin][0]
     observed = f"no {_MODULE} in '{path}' and what it includes"
     return failed(subject, observed=observed, expected=_EXPECTED, reason=_because())
+
+
+def _reached(subject: str, begin: str, found: PamFiles) -> Finding:
+    """Whether logins come to the line that is there: others may jump over it, or end before it."""
+    missed = passed_by(found, begin, "session", _MODULE)
+    if missed is None:
+        return passed(subject, observed=_MODULE, expected=_EXPECTED)
+    rule = missed.by
+    observed = excerpt(f"'{rule.control} {rule.module}' before it")
+    if missed.always:
+        reason = f"'{rule.where}' leads past {_MODULE}. {_because()}"
+        return failed(subject, observed=observed, expected=_EXPECTED, reason=reason)
+    reason = f"'{rule.where}' leads some logins past {_MODULE}: theirs have no declared limits."
+    return warned(subject, observed=observed, expected=_EXPECTED, reason=reason)
 
 
 def _because() -> str:

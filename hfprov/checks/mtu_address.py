@@ -66,7 +66,7 @@ def address(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
 def _addressed(
     name: str, link: Interface, links: Interfaces, addresses: frozenset[LocalAddress]
 ) -> Finding:
-    reached, port_of = _carriers(link, links)
+    reached, port_of = carriers(link, links)
     holders = {one.device for one in addresses if one.is_global}
     if link.name in holders:
         return passed(name, observed="an address of its own", expected=_EXPECTED)
@@ -85,7 +85,7 @@ def _addressed(
     return failed(name, observed=observed, expected=_EXPECTED, reason=reason)
 
 
-def _carriers(link: Interface, links: Interfaces) -> tuple[set[str], str]:
+def carriers(link: Interface, links: Interfaces) -> tuple[set[str], str]:
     """All interfaces whose packets leave by this one, and what one of them is a mere port of."""
     reached: set[str] = set()
     port_of, waiting = "", [link]

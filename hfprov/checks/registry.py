@@ -99,6 +99,7 @@ def check(
 # The one list. A module that is not named here does not take part.
 MODULES = (
     "node",
+    "node_names",
     "node_packages",
     "node_shared_memory",
     "boot",
@@ -112,6 +113,7 @@ MODULES = (
     "storage",
     "pcie",
     "nic",
+    "nic_routes",
     "nic_health",
     "nic_firmware",
     "rdma_port",
@@ -130,6 +132,7 @@ MODULES = (
     "driver",
     "driver_kernel",
     "kernel_events",
+    "kernel_events_kept",
     "limits",
     "limits_tasks",
     "limits_bounds",

@@ -55,6 +55,8 @@ class Route(Struct, frozen=True):
     """None: that of the interface."""
     kind: str = ""
     """``local`` for an address of the node's own, ``broadcast``, …; "" for a plain one."""
+    metric: int = 0
+    """Of routes to the same destination the one with the lowest is taken."""
 
 
 def parse_routes(text: str) -> tuple[Route, ...]:
@@ -70,6 +72,7 @@ def parse_routes(text: str) -> tuple[Route, ...]:
             raise NotUnderstoodError("'ip route' told of a route in an unknown form.")
         devices = [hop.get("dev") for hop in hops if isinstance(hop, dict)]
         mtus = [one.get("mtu") for one in metrics if isinstance(one, dict)]
+        metric = route.get("metric")
         found.append(
             Route(
                 excerpt(str(route.get("dst", "")), 60),
@@ -77,6 +80,7 @@ def parse_routes(text: str) -> tuple[Route, ...]:
                 excerpt(str(route.get("table", _MAIN)), 40),
                 next((one for one in mtus if type(one) is int), None),
                 excerpt(str(route.get("type", "")), 40),
+                metric if type(metric) is int else 0,
             )
         )
     return tuple(found)
@@ -96,6 +100,9 @@ ROUTES: Source[tuple[Route, ...]] = Source(
     "routes",
     lambda _: _ROUTES,
     lambda seen, _: tuple(one for read in _ROUTES for one in parse_routes(seen.text(read))),
+)
+IPV4_ROUTES: Source[tuple[Route, ...]] = Source(
+    "routes of IPv4", lambda _: _ROUTES[:1], lambda seen, _: parse_routes(seen.text(_ROUTES[0]))
 )
 DEFAULT_ROUTES: Source[frozenset[str]] = Source(
     "default routes",

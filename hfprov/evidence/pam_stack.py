@@ -38,6 +38,8 @@ class PamRule(Struct, frozen=True):
     arguments: tuple[str, ...]
     path: str
     line: int
+    control: str = ""
+    """In small letters: ``required``, ``[success=1 default=ignore]`` …"""
 
     @property
     def where(self) -> str:
@@ -104,8 +106,49 @@ def _rules(
         if found["control"].lower() in ("include", "substack"):
             yield from _rules(files, found["module"], kind, told)
         else:
-            module = found["module"].rpartition("/")[2]
-            yield PamRule(kind, module, tuple(found["arguments"].split()), path, number)
+            yield _rule(found, path, number)
+
+
+Step = PamRule | tuple["Step", ...]
+"""A line with a module, or all of a substack, which counts as one."""
+
+
+def steps(files: PamFiles, service: str, kind: str, *, most: int) -> tuple[Step, ...]:
+    """All lines of one type in the order in which a login comes to them, also those told before.
+
+    Raises NoEvidenceError for a file that was not read, and where more than ``most`` files are
+    included: those that include each other never end.
+    """
+    left = [most]
+    return tuple(_steps(files, service, kind, left))
+
+
+def _steps(files: PamFiles, service: str, kind: str, left: list[int]) -> Iterator[Step]:
+    name = service.rpartition("/")[2]
+    left[0] -= 1
+    if name not in files or left[0] < 0:
+        why = "is not read here" if name not in files else "does not end"
+        raise NoEvidenceError(f"'{excerpt(service)}' of PAM is included, and {why}.")
+    path, text = files[name]
+    for number, line in _lines(text):
+        if included := _ALL_TYPES.fullmatch(line):
+            yield from _steps(files, included[1], kind, left)
+            continue
+        found = _LINE.fullmatch(line)
+        if found is None or found["type"].lower() != kind:
+            continue
+        control = found["control"].lower()
+        if control == "include":
+            yield from _steps(files, found["module"], kind, left)
+        elif control == "substack":
+            yield tuple(_steps(files, found["module"], kind, left))
+        else:
+            yield _rule(found, path, number)
+
+
+def _rule(found: re.Match[str], path: str, number: int) -> PamRule:
+    module, words = found["module"].rpartition("/")[2], tuple(found["arguments"].split())
+    return PamRule(found["type"].lower(), module, words, path, number, found["control"].lower())
 
 
 PAM_FILES: Source[PamFiles] = Source("files of PAM", lambda _: _READS, lambda seen, _: _files(seen))

@@ -8,7 +8,7 @@ from hfprov.evidence.pam_stack import PAM_FILES, rules
 from hfprov.evidence.sshd import FILES
 from hfprov.verdict import Outcome
 
-FAIL, UNKNOWN = Outcome.FAIL, Outcome.UNKNOWN
+FAIL, UNKNOWN, WARN = Outcome.FAIL, Outcome.UNKNOWN, Outcome.WARN
 STACK = "limits.pam.stack"
 MAIN, DROP_INS = "file /etc/ssh/sshd_config", "glob /etc/ssh/sshd_config.d/*.conf"
 DEBIAN = {
@@ -131,6 +131,84 @@ def test_a_file_in_etc_hides_the_vendors(node):
     assert node.bad(STACK) == {"PAM of sshd": FAIL}
     node.results["glob /etc/pam.d/sshd"] = []
     assert node.bad(STACK) == {}
+
+
+# Lines that lead past it
+
+LIMITS = "session required pam_limits.so\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "outcome"),
+    [
+        ("session [success=1 default=ignore] pam_permit.so", FAIL),
+        ("session [default=1] pam_permit.so", FAIL),
+        ("session [default=9] pam_unix.so", FAIL),
+        ("session [default=1] pam_deny.so", FAIL),
+        ("session sufficient pam_permit.so", FAIL),
+        ("session [success=done default=ignore] pam_unix.so", FAIL),
+        ("session sufficient pam_sss.so", WARN),
+        ("session [success=1 default=ignore] pam_succeed_if.so uid >= 1000 quiet", WARN),
+        ("session [success=ignore default=1] pam_succeed_if.so user ingroup gpu", WARN),
+        ("session [success=ok user_unknown=1 default=bad] pam_localuser.so", WARN),
+        ("session [success=1] pam_permit.so\nsession required pam_deny.so", None),
+        ("session [success=2] pam_permit.so\nsession required pam_deny.so", FAIL),
+        ("session [success=1] pam_permit.so\nsession sufficient pam_permit.so", None),
+        ("session [success=ok new_authtok_reqd=1 default=bad] pam_unix.so", None),
+        ("session sufficient pam_deny.so", None),
+        ("session requisite pam_succeed_if.so uid >= 1000", None),
+        ("auth [success=1 default=ignore] pam_unix.so", None),
+        ("session optional pam_keyinit.so revoke", None),
+    ],
+)
+def test_a_line_before_it_that_jumps_or_ends(node, before, outcome):
+    has(node, {"sshd": f"{before}\n{LIMITS}session required pam_env.so\n"})
+    assert node.bad(STACK) == ({"PAM of sshd": outcome} if outcome else {})
+
+
+def test_a_jump_behind_it_is_nothing(node):
+    has(node, {"sshd": f"{LIMITS}session [default=5] pam_permit.so\n"})
+    assert node.bad(STACK) == {}
+
+
+def test_a_jump_counts_what_is_included_but_a_substack_as_one(node):
+    jump = "session [default=2] pam_permit.so\n"
+    has(node, {"common-session": "session required pam_unix.so\nsession required pam_env.so\n"})
+    for word, outcome in (("include", {}), ("substack", {"PAM of sshd": FAIL})):
+        has(node, {"sshd": f"{jump}session {word} common-session\n{LIMITS}"})
+        assert node.bad(STACK) == outcome
+    has(node, {"sshd": f"{jump}@include common-session\n{LIMITS}"})
+    assert node.bad(STACK) == {}
+
+
+def test_what_is_done_in_a_substack_ends_that_one_alone(node):
+    has(node, {"common-session": "session sufficient pam_permit.so\n"})
+    has(node, {"sshd": f"session substack common-session\n{LIMITS}"})
+    assert node.bad(STACK) == {}
+    has(node, {"sshd": f"session include common-session\n{LIMITS}"})
+    assert node.bad(STACK) == {"PAM of sshd": FAIL}
+
+
+def test_it_may_be_missed_within_a_substack_and_before_it(node):
+    has(node, {"sshd": "session substack common-session\n"})
+    has(node, {"common-session": f"session [default=1] pam_permit.so\n{LIMITS}"})
+    assert node.bad(STACK) == {"PAM of sshd": FAIL}
+    has(node, {"common-session": LIMITS})
+    assert "PAM of sshd" not in node.bad(STACK)
+    has(node, {"sshd": "session [default=1] pam_permit.so\nsession substack common-session\n"})
+    assert node.bad(STACK) == {"PAM of sshd": FAIL}
+
+
+def test_the_line_that_leads_past_it_is_told(node):
+    has(node, {"sshd": f"\nsession [default=1] pam_permit.so\n{LIMITS}"})
+    (found,) = [one for one in node.findings(STACK) if one.outcome is FAIL]
+    assert "'/etc/pam.d/sshd:2'" in found.reason
+    assert found.observed == "'[default=1] pam_permit.so' before it"
+
+
+def test_files_that_include_each_other_before_it_are_unknown(node):
+    has(node, {"sshd": f"@include common-a\n{LIMITS}", "common-a": "@include sshd\n"})
+    assert node.bad(STACK) == {"PAM of sshd": UNKNOWN}
 
 
 # sshd

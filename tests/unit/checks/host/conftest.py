@@ -26,6 +26,8 @@ from hfprov.evidence import (
     storage_node,
     system,
 )
+from hfprov.evidence.ip_rules import IP_RULES
+from hfprov.evidence.local_addresses import LOCAL_ADDRESSES
 from hfprov.evidence.managed_links import LINKS
 from hfprov.judge import find_check, findings_of
 from hfprov.reading import Observation, Read
@@ -305,6 +307,7 @@ class Machine:
         return f"/sys/devices/pci{self.port(address)[:7]}/{self.port(address)}/{address}"
 
     def _network(self) -> None:
+        self._routes()
         self.set_links({name: ["BROADCAST", "UP", "LOWER_UP"] for name in (*NICS, MANAGEMENT[0])})
         self.files(
             nic_node.SPEEDS,
@@ -324,6 +327,24 @@ class Machine:
         }
         self.text(nic_node.LLDP, json.dumps({"lldp": {"interface": heard}}))
         self.set_firmware({address: ("28.43.1014", "28.43.1014") for address, _ in NICS.values()})
+
+    def _routes(self) -> None:
+        """A network for each data interface, with the kernel's own routes."""
+        routes: list[dict[str, str]] = []
+        for number, name in enumerate(NICS, start=1):
+            network, of_local = f"10.1.{number}", {"dev": name, "table": "local"}
+            routes += [
+                {"dst": f"{network}.0/24", "dev": name},
+                {"type": "local", "dst": f"{network}.11", **of_local},
+                {"type": "broadcast", "dst": f"{network}.255", **of_local},
+            ]
+        v4, v6 = LOCAL_ADDRESSES.reads(self.baseline())
+        self.text(v4, json.dumps(routes))
+        self.text(v6, "[]")
+        (rules,) = IP_RULES.reads(self.baseline())
+        tables = [(0, "local"), (32766, "main"), (32767, "default")]
+        told = [{"priority": number, "src": "all", "table": name} for number, name in tables]
+        self.text(rules, json.dumps(told))
 
     def set_links(self, flags: dict[str, list[str]], **details: dict[str, Any]) -> None:
         """Interfaces of ``ip -d -j link`` by name with their flags; more members by name."""
