@@ -197,7 +197,7 @@ class Since:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One verdict that is not the same as in the host's judgement before this run."""
+    """One verdict that is not the same as the one before this run; see ``RunView.differences``."""
 
     host: str
     before: Verdict | None

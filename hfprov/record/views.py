@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Self
 
 from sqlalchemy import Connection, func, select
 
 from hfprov.record.database import AnyRow, AnySelect, Database
-from hfprov.record.differences import Pair, differences, pairs_of
+from hfprov.record.differences import (
+    Pair,
+    differences,
+    doubted,
+    last_judged,
+    pairs_of,
+    with_earlier,
+)
 from hfprov.record.events import event_data
 from hfprov.record.model import (
     Change,
@@ -125,8 +132,9 @@ class RunView:
     def differences(self) -> Iterator[Difference]:
         """What is judged otherwise than in the last judgement of the same host before this run.
 
-        What was observed is compared with the last time that the host was observed: of an outage
-        in between nothing is known that could be the same or different. Hosts that were never
+        What was observed is compared with the last time that the host was observed, and what a
+        check judged with the last time that it could judge: of an outage, or of a tool that timed
+        out in between, nothing is known that could be the same or different. Hosts that were never
         judged before, or never observed, have nothing to differ from and are left out.
         """
         for pairs in self._compared():
@@ -135,13 +143,30 @@ class RunView:
                 sets = self._sets.load(
                     connection, (one for pair in changed for one in (pair.old_set, pair.new_set))
                 )
+                before = self._judged_before(connection, changed, sets)
             for pair in changed:
-                yield from differences(pair.host, sets[pair.old_set], sets[pair.new_set])
+                yield from differences(pair.host, before[pair.host], sets[pair.new_set])
 
     def observed_again(self) -> Iterator[str]:
         """Hosts that were observed in this run, and were not when they were judged before it."""
         for pairs in self._compared():
             yield from (pair.host for pair in pairs if pair.again)
+
+    def _judged_before(
+        self, connection: Connection, pairs: Sequence[Pair], sets: Mapping[int, Sequence[Verdict]]
+    ) -> dict[str, Sequence[Verdict]]:
+        """By host: what its verdicts now are compared with."""
+        before: dict[str, Sequence[Verdict]] = {pair.host: sets[pair.old_set] for pair in pairs}
+        doubts: dict[str, list[str]] = {}
+        for pair in pairs:
+            for check in doubted(before[pair.host], sets[pair.new_set]):
+                doubts.setdefault(check, []).append(pair.host)
+        for check, names in doubts.items():
+            earlier = last_judged(connection, self._seq, check, names)
+            said = self._sets.load(connection, earlier.values())
+            for name, set_id in earlier.items():
+                before[name] = with_earlier(before[name], check, said[set_id])
+        return before
 
     def _compared(self) -> Iterator[list[Pair]]:
         for page in pairs_of(self._database, self._seq, PAGE):

@@ -247,6 +247,18 @@ class TestAcrossRuns:
         assert record.last_verdicts("n1", back).run == lost.id
         assert record.last_verdicts("n1", back, observed=True).run == seen
 
+    def test_differences_pass_over_a_check_that_could_not_judge(self, record):
+        one_run(record, [BAD])
+        one_run(record, [LOST])
+        with record.start_run("diagnose", [], baselines("n1")) as log:
+            log.observed("n1", "diagnose", b"{}", [GOOD])  # a part of the node
+            log.finish(0)
+        same = one_run(record, [BAD])
+        one_run(record, [LOST])
+        good = one_run(record, [GOOD])
+        assert list(record.run(same).differences()) == []
+        assert list(record.run(good).differences()) == [model.Difference("n1", BAD, GOOD)]
+
     def test_differences_look_at_the_last_phase(self, record):
         one_run(record, [GOOD])
         with record.start_run("provision", [], baselines("n1")) as log:

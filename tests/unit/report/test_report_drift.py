@@ -254,3 +254,59 @@ def test_unknown_is_new_when_it_was_known(record, rack):
     lost = Verdict("mtu.live", unknown("eth1", reason="It timed out."))
     found = found_in(record, sweep(record, rack, {"a": spoilt(rack, lost)}))
     assert [(one.cause.check, one.new) for one in found.causes] == [("mtu.live", ["a"])]
+
+
+TIMED_OUT = Verdict("mtu.live", unknown(reason="'ip' timed out."))
+"""In the place of all interfaces."""
+
+
+def timed_out(rack):
+    return [*(one for one in rack.good() if one.check != "mtu.live"), TIMED_OUT]
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_what_was_bad_before_a_tool_timed_out_is_not_new_afterwards(record, rack, times):
+    sweep(record, rack, {"a": spoilt(rack, mtu()), "b": rack.good()})
+    for _ in range(times):
+        run = sweep(record, rack, dict.fromkeys("ab", timed_out(rack)))
+    # The same tool that times out again is no news either.
+    assert [one.new for one in found_in(record, run).causes] == [["a", "b"] if times == 1 else []]
+    found = found_in(record, sweep(record, rack, dict.fromkeys("ab", spoilt(rack, mtu()))))
+    assert [(one.cause.subject, one.new) for one in found.causes] == [("eth1", ["b"])]
+    assert found.cured == {}
+    assert "2 of 2 hosts: a, b; new on b" in texts(found)[1]
+
+
+def test_what_is_good_after_a_tool_timed_out_is_good_again_where_it_was_bad(record, rack):
+    sweep(record, rack, {"a": spoilt(rack, mtu()), "b": rack.good()})
+    sweep(record, rack, dict.fromkeys("ab", timed_out(rack)))
+    found = found_in(record, sweep(record, rack, dict.fromkeys("ab", rack.good())))
+    assert (found.causes, found.cured) == ([], {("mtu.live", "eth1"): ["a"]})
+
+
+def test_another_kind_of_finding_than_before_the_time_out_is_new(record, rack):
+    warn = Verdict("mtu.live", warned("eth1", observed="9000", expected="9000", reason="Odd."))
+    sweep(record, rack, {"a": spoilt(rack, warn)})
+    sweep(record, rack, {"a": timed_out(rack)})
+    found = found_in(record, sweep(record, rack, {"a": spoilt(rack, mtu())}))
+    assert [one.new for one in found.causes] == [["a"]]
+
+
+def test_a_subject_that_alone_was_unknown_is_compared_with_what_it_was_before(record, rack):
+    def two(first, second):
+        return spoilt(rack, first, structs.replace(second, finding=structs.replace(
+            second.finding, subject="eth2")))  # fmt: skip
+
+    lost = Verdict("mtu.live", unknown("eth2", reason="It timed out."))
+    fine = next(one for one in rack.good() if one.check == "mtu.live")
+    sweep(record, rack, {"a": two(mtu(), mtu())})
+    sweep(record, rack, {"a": two(fine, lost)})
+    found = found_in(record, sweep(record, rack, {"a": two(mtu(), mtu())}))
+    # The first one was good in between, and is bad anew; of the second nothing else was known.
+    assert [(one.cause.subject, one.new) for one in found.causes] == [("eth1", ["a"]), ("eth2", [])]
+
+
+def test_what_a_check_can_judge_for_the_first_time_is_new(record, rack):
+    sweep(record, rack, {"a": timed_out(rack)})
+    found = found_in(record, sweep(record, rack, {"a": spoilt(rack, mtu())}))
+    assert [one.new for one in found.causes] == [["a"]]
