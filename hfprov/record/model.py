@@ -280,6 +280,21 @@ class Measurement:
     at: datetime | None = None
     """When; None on the way in means now."""
 
+    @property
+    def opinions(self) -> list[tuple[str, str, str]]:
+        """Who has judged it, as what, and why; as they are kept with its conditions."""
+        told = self.conditions.get("opinions")
+        return [
+            (str(one[0]), str(one[1]), str(one[2]))
+            for one in (told if isinstance(told, list) else [])
+            if isinstance(one, list) and len(one) == 3  # noqa: PLR2004 - judge, outcome, reason
+        ]
+
+    @property
+    def why_no_value(self) -> str:
+        """Why there is none; empty where there is one, or nobody said why."""
+        return "" if self.value is not None else " ".join(reason for _, _, reason in self.opinions)
+
 
 def stamp(when: datetime | None = None) -> str:
     """A time as the record stores it. Raises ValueError for a time without a zone."""

@@ -206,6 +206,7 @@ def _recorded_measurement(one: Measurement) -> Document:
         "unit": one.unit,
         "samples": list(one.samples),
         "outcome": str(outcome) if outcome else None,
+        "reason": one.why_no_value,
         "at": one.at.isoformat() if one.at else None,
     }
 

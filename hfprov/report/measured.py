@@ -142,7 +142,8 @@ def print_recorded(found: Iterable[Measurement]) -> None:
         value = "no value" if one.value is None else f"{one.value:.4g} {one.unit}"
         samples = f" ({len(one.samples)} samples)" if len(one.samples) > 1 else ""
         judged = f": {outcome}" if (outcome := one.conditions.get("outcome")) else ""
-        out.print(Text(one_line(f"{ends} {one.test} {value}{samples}{judged}")))
+        why = f" - {one.why_no_value}" if one.why_no_value else ""
+        out.print(Text(one_line(f"{ends} {one.test} {value}{samples}{judged}{why}")))
 
 
 def measured_document(done: Measured) -> dict[str, Any]:

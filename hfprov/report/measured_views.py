@@ -114,13 +114,7 @@ def _outcome(one: Measurement) -> Outcome:
 
 def _cell(one: Measurement) -> Cell:
     text = "no figure" if one.value is None else f"{one.value:.4g}"
-    said = one.conditions.get("opinions")
-    opinions = said if isinstance(said, list) else []
-    says = " ".join(
-        f"{spoken[0]}: {spoken[2]}"
-        for spoken in opinions
-        if isinstance(spoken, list) and len(spoken) == 3  # noqa: PLR2004 - judge, outcome, reason
-    )
+    says = " ".join(f"{judge}: {reason}" for judge, _, reason in one.opinions)
     return Cell(text, _outcome(one), f"{_details(one)}{says}"[:2000])
 
 

@@ -35,6 +35,7 @@ from hfprov.fleet_checks import Sample, odd_ones
 from hfprov.judge import reads_for
 from hfprov.lab.rack import NodeStatus, RackStatus
 from hfprov.lab.state import NetworkStack
+from hfprov.measure.judging import measurement
 from hfprov.measure.plan import plan as measure_plan
 from hfprov.measure.result import Judging, culprits
 from hfprov.measure.result import judge as judge_measured
@@ -273,6 +274,7 @@ def every_document(record, run, lab_json):
     figures = [
         Measurement("n1", "iperf3 tcp", 9.4, "Gbit/s", "n2", conditions={"outcome": "pass"}),
         Measurement("n1", "disk", None, "GB/s", samples=(1.0, 2.0), at=datetime.now(UTC)),
+        *map(measurement, measured().results),
     ]
     yield documents.run_document(record.run(run), figures)
     yield documents.history_document("n1", record.history("n1"))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hfprov.baseline import Baseline
 from hfprov.errors import ExitCode
+from hfprov.measure.judging import measurement
 from hfprov.measure.plan import plan
 from hfprov.measure.result import Judging, culprits, judge
 from hfprov.measure.run import Measured
@@ -13,6 +15,8 @@ from hfprov.measure.taken import Taken
 from hfprov.measure.tool import LATENCY, End, Figure, Kind, Settings
 from hfprov.measure.tools import TOOLS, tools_of
 from hfprov.record.model import Measurement
+from hfprov.record.store import Record
+from hfprov.report.documents import run_document
 from hfprov.report.measured import (
     measured_document,
     print_measure_plan,
@@ -64,18 +68,36 @@ def test_a_latency_is_shown_with_its_percentiles_its_direction_and_the_slow_node
     assert "n2: ping round trip in r: 2 of 2 pairs are slow (500 us, where others need 50)." in said
 
 
+def failed():
+    """What is recorded of a measurement without a figure."""
+    [result] = judge([Taken(PING, "n1", "n2", problem="Nothing came back.")], Judging({}, {}, {}))
+    return measurement(result)
+
+
 def test_of_a_recorded_run_the_first_values_are_shown_and_a_fleet_is_cut(capsys):
     hostile = Measurement("n1", "iperf3 tcp\x1b[2J", 14.02, "Gbit/s", "n2", samples=(14.0, 14.02),
                           conditions={"outcome": "pass"})  # fmt: skip
-    print_recorded([hostile, Measurement("n1", "fio write", None, "GB/s")])
+    print_recorded([hostile, Measurement("n1", "fio write", None, "GB/s"), failed()])
     assert capsys.readouterr().out.splitlines() == [
         "n1 -> n2 iperf3 tcp 14.02 Gbit/s (2 samples): pass",
         "n1 fio write no value",
+        "n1 -> n2 ping no value: unknown - Nothing came back.",
     ]
     print_recorded(hostile for _ in range(1000))
     said = capsys.readouterr().out.splitlines()
     assert len(said) < 300
     assert said[-1] == "More was measured. Give '--limit' to see that of some hosts."
+
+
+def test_programs_are_told_why_there_is_no_value(done, tmp_path):
+    with Record.open(tmp_path / "record.db") as record:
+        with record.start_run("measure", [], {"n1": Baseline("n1", ())}) as log:
+            log.measured(failed())
+            log.measured(measurement(done.results[0]))
+            log.finish(3)
+        document = run_document(record.run(), record.measurements(wanted_run=log.id))
+    told = {one["test"]: (one["value"], one["reason"]) for one in document["measurements"]}
+    assert told == {"ping": (None, "Nothing came back."), "ping round trip": (500.0, "")}
 
 
 def test_programs_are_told_the_same(done):
