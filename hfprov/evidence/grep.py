@@ -10,9 +10,10 @@ it must match no line that may hold a secret.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from fnmatch import translate
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -130,26 +131,43 @@ def _require_all_read(stderr: str, is_ours: _Within) -> None:
 class _Within(dict[str, bool]):
     """Whether a path is one of some places, or below one."""
 
-    def __init__(self, places: Iterable[str]) -> None:
+    def __init__(self, places: frozenset[str]) -> None:
         super().__init__()
-        self._places = [place.split("/") for place in places]
+        self._places = _fitting(places)
 
     def __missing__(self, path: str) -> bool:
-        # Part by part: a star ends at a slash, as the shell's does.
         parts = path.split("/")
         found = any(
-            len(parts) >= len(place) and all(map(fnmatchcase, parts, place))
+            len(parts) >= len(place)
+            and all(fits(one) for fits, one in zip(place, parts, strict=False))
             for place in self._places
         )
         return self.setdefault(path, found)
+
+
+@lru_cache(maxsize=64)
+def _fitting(places: frozenset[str]) -> list[list[Callable[[str], object]]]:
+    """What each part of a path must fit; part by part, as a star ends at a slash in the shell."""
+    return [
+        [re.compile(translate(one)).match if set(one) & set("*?[") else one.__eq__ for one in parts]
+        for parts in (place.split("/") for place in places)
+    ]
 
 
 _LINE = re.compile(r"([^\0]+)\0([0-9]{1,9}):(.*)\n?")
 """A path may hold line ends, which somebody may have thought of; none holds a NUL."""
 
 
-def parse(text: str) -> Iterator[Line]:
-    """Lines of ``grep -HnZ``: path, NUL, number, colon, text. Raises NotUnderstoodError."""
+@lru_cache(maxsize=4)
+def parse(text: str) -> tuple[Line, ...]:
+    """Lines of ``grep -HnZ``: path, NUL, number, colon, text. Raises NotUnderstoodError.
+
+    Kept, because several sources ask for some of them.
+    """
+    return tuple(_lines(text))
+
+
+def _lines(text: str) -> Iterator[Line]:
     at = 0
     while at < len(text):
         found = _LINE.match(text, at)
