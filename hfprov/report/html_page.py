@@ -82,6 +82,7 @@ def _pieces(content: Content, found: Overview) -> Iterator[str]:
             explained=[(check, known[check]) for check in sorted(found.checks) if check in known],
         )
     )
+    yield "\n"  # Jinja2 leaves out the one at a template's end
 
 
 def _first_events(content: Content) -> tuple[list[object], int]:

@@ -42,7 +42,10 @@ def hfprov(record):
 def test_the_format_follows_from_the_name(rack, hfprov, tmp_path, name, begin):
     rack.run("n1", rack.drifted(), code=1)
     assert hfprov("-o", str(tmp_path / name)).return_value == 0
-    assert (tmp_path / name).read_text("utf-8").startswith(begin)
+    text = (tmp_path / name).read_text("utf-8")
+    assert text.startswith(begin)
+    assert text.endswith("\n")
+    assert not text.endswith("\n\n")
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
 
 
