@@ -209,6 +209,72 @@ def test_kinds_of_events(message, category, severity):
     assert (event.category, event.severity) == (category, severity)
 
 
+F, W = Severity.FATAL, Severity.WARN
+MORE_KINDS = (
+    ("amdgpu 0000:0c:00.0: {7}uncorrectable hardware error(ERREVENT_X) detected!", "amdgpu_ras", F),
+    ("amdgpu 0000:0c:00.0: amdgpu: RAS controller interrupt triggered by a bus", "amdgpu_ras", W),
+    ("amdgpu 0000:0c:00.0: amdgpu: GPU reset(3) failed", "amdgpu_driver", F),
+    ("amdgpu 0000:0c:00.0: probe with driver amdgpu failed with error -5", "amdgpu_driver", F),
+    ("amdgpu: probe of 0000:0c:00.0 failed with error -5", "amdgpu_driver", F),
+    ("[drm:amdgpu_x [amdgpu]] *ERROR* hw_init of IP block <a> failed -5", "amdgpu_driver", F),
+    (
+        "NVRM: GPU5 g: (the GPU is likely in a bad state and may need to be reset)",
+        "nvidia_driver",
+        F,
+    ),
+    ("NVRM: GPU5 RmInitAdapter: Cannot initialize GSP firmware RM", "nvidia_driver", F),
+    ("NVRM: f: *** Cannot attach gpu", "nvidia_driver", F),
+    ("nvidia: probe of 0000:0c:00.0 failed with error -1", "nvidia_driver", F),
+    ("NVRM: f_IMPL: Timed out waiting for a queue to be empty.", "nvidia_driver", W),
+    ("NVRM: f: Check failed: Out of luck [NV_ERR_X] (0x1) returned from g", "nvidia_driver", W),
+    ("NVRM: knvlinkF_IMPL: Failed to update a mask!", "nvlink", W),
+    ("NVRM: knvlinkF_GH100: Getting peer5's mask failed!", "nvlink", W),
+    ("habanalabs hl4: Going to reset device", "habanalabs_driver", W),
+    ("xe 0000:0c:00.0: In Survivability Mode", "intel_gpu_driver", F),
+    ("i915 0000:0c:00.0: probe with driver i915 failed with error -5", "intel_gpu_driver", F),
+    ("xe 0000:0c:00.0: [drm] *ERROR* GT1: GuC load failed", "intel_gpu_driver", W),
+    ("mlx5_core 0000:0c:00.0: mlx5_load_one failed with error code -5", "nic_firmware", F),
+    ("mlx5_core 0000:0c:00.0: probe with driver mlx5_core failed with error -5", "nic_firmware", F),
+    (
+        "mlx5_core 0000:0c:00.0: f:1:(pid 0): Health issue observed, x, severity(3) ERROR:",
+        "nic_firmware",
+        F,
+    ),
+    (
+        "mlx5_core 0000:0c:00.0: f:1:(pid 0): Health issue observed, x, severity(4) WARNING:",
+        "nic_firmware",
+        W,
+    ),
+    ("mlx5_core 0000:0c:00.0 eth5: TX timeout detected", "nic_firmware", F),
+    (
+        "mlx5_core 0000:0c:00.0: f:1:(pid 5): A(0x5) timeout. Will cause a leak of a command",
+        "nic_firmware",
+        W,
+    ),
+    ("NETDEV WATCHDOG: eth5 (bnxt_en): transmit queue 5 timed out", "nic_firmware", F),
+    ("bnxt_en 0000:0c:00.0 eth5: Firmware fatal exception, will do", "nic_firmware", F),
+    ("bnxt_en 0000:0c:00.0: Error (timeout: 5) msg {0x1 0x2} len:0", "nic_firmware", W),
+    ("ice 0000:0c:00.0: No package. Entering Safe Mode", "nic_firmware", W),
+    ("Memory failure: 0x5abc: recovery action for a page: Recovered", "mce", F),
+    ("[Hardware Error]: Uncorrected, software restartable error.", "hardware_error", F),
+    ("[Hardware Error]: Corrected error, no action required.", "hardware_error", W),
+    ("[Hardware Error]: CPU:5 (19:1:1) MC5_STATUS[-|UE|MiscV]: 0x5", "hardware_error", F),
+    ("mce: [Hardware Error]: CPU 5: Machine Check Exception: 5 Bank 5: 5", "hardware_error", F),
+    ("mce: [Hardware Error]: CPU 5: Machine Check: 0 Bank 5: 5", "hardware_error", W),
+    ("nvme: probe of 0000:0c:00.0 failed with error -5", "nvme", F),
+    ("nvme5n1: I/O Cmd(0x2) @ LBA 5, 5 blocks, I/O Error (sct 0x3 / sc 0x71)", "nvme", W),
+    ("md/raid1:md5: Disk failure on nvme5n1p5, disabling device.", "io_error", F),
+    ("ata5.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen", "io_error", W),
+    ("BTRFS error (device sde5): bdev /dev/sde5 errs: wr 5, rd 0", "filesystem", F),
+)
+
+
+@pytest.mark.parametrize(("message", "category", "severity"), MORE_KINDS)
+def test_more_kinds_of_events(message, category, severity):
+    event = parse(f"[  100.000000] {message}\n").events[0]
+    assert (event.category, event.severity) == (category, severity)
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -224,6 +290,9 @@ def test_kinds_of_events(message, category, severity):
         "i915 0000:0c:00.0: [drm] Finished loading DMC firmware i915/a.bin (v2.20)",
         "amdgpu 0000:0c:00.0: amdgpu: VRAM: 196592M 0x0000008000000000",
         "systemd[1]: Starting Out-of-band thing",
+        "tpm_tis MSFT0101:00: probe with driver tpm_tis failed with error -1",
+        "mlx5_core 0000:0c:00.0: Rate limit: 127 rates are supported, range: 0Mbps to 97656Mbps",
+        "mlx5_core 0000:0c:00.0: wait_fw_init:1:(pid 5): Waiting for FW initialization",
     ],
 )
 def test_harmless_messages_are_no_events(message):
