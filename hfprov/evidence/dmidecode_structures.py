@@ -26,7 +26,7 @@ _DAMAGE = re.compile(
 )
 _TAB = 8
 """Blanks that a tab becomes when a script expands it."""
-_ONBOARD = re.compile(r"On Board Device (?:[0-9]+ )?Information")
+_PART = re.compile(r"On Board Device (?:[0-9]+ )?Information|Additional Information [0-9]+")
 _END_OF_TABLE = 127
 
 
@@ -117,8 +117,8 @@ class _Reader:
             self.current.feed(line)
         elif not self.current.title:
             self.current.title = line.strip()
-        elif _ONBOARD.fullmatch(line):
-            self.current.key = ""  # DMI type 10 has one title for each device
+        elif _PART.fullmatch(line):
+            self.current.key = ""  # DMI types 10 and 40 have one title for each of their parts
         elif _DAMAGE.search(line):
             self.warnings.append(excerpt(line, 160))
         else:

@@ -233,6 +233,8 @@ def _continue(draft: _Draft, number: int, line: str, reader: Iterator[tuple[int,
         draft.alternative_names.append(words[1])
     elif first == "vf":
         draft.virtual_functions += 1
+    elif counters is not None and draft.virtual_functions:
+        next(reader, None)  # those of the function above, by other names
     elif counters is not None:
         draft.traffic[counters["side"]] = _traffic(number, words[1:], next(reader, (0, "")))
     elif first in ("RX", "TX") and " errors:" in line:

@@ -58,6 +58,8 @@ _HEADER = re.compile(r"ID\s*[|,]\s*Name\s*[|,]\s*Type")
 _FREEIPMI_BARS = (5, 6)
 _QUOTED = re.compile(r"'([^']*)'")
 _FREEIPMI_COLUMNS = 6
+_THRESHOLDS = 6
+"""Columns that FreeIPMI has before the event words with ``--output-sensor-thresholds``."""
 _SENSOR_COLUMNS = 10
 
 
@@ -80,10 +82,12 @@ class Sensor(Struct, frozen=True):
 def parse_sensors(text: str) -> tuple[Sensor, ...]:
     """Sensors from any of the forms. Raises NotUnderstoodError for a row of another shape."""
     sensors = []
+    freeipmi = False
     for number, line in numbered_lines(text):
         if not line.strip() or _HEADER.match(line):
+            freeipmi = freeipmi or bool(line.strip())
             continue
-        if line.count("|") in _FREEIPMI_BARS:
+        if "|" in line and (freeipmi or line.count("|") in _FREEIPMI_BARS):
             sensors.append(_freeipmi(number, line, [cell.strip() for cell in line.split("|")]))
         elif "|" in line:
             sensors.append(_ipmitool(number, line))
@@ -163,13 +167,15 @@ def _comma_separated(number: int, line: str) -> Sensor:
     if len(cells) == len(("name", "value", "unit", "mark")):
         name, value, unit, mark = (cell.strip() for cell in cells)
         return sensor_of(number, line, name, f"{value} {unit}".strip(), mark, ())
-    if len(cells) < _FREEIPMI_COLUMNS:
-        raise bad_line("ipmi-sensors", number, line, "the columns ID, name, type, …, event")
     return _freeipmi(number, line, cells)
 
 
 def _freeipmi(number: int, line: str, cells: list[str]) -> Sensor:
     """ID, name, type, maybe FreeIPMI's own judgement, reading, units, event words in quotes."""
+    if len(cells) < _FREEIPMI_COLUMNS:
+        raise bad_line("ipmi-sensors", number, line, "the columns ID, name, type, …, event")
+    if len(cells) - _THRESHOLDS >= _FREEIPMI_COLUMNS:
+        cells = [*cells[: -1 - _THRESHOLDS], cells[-1]]
     name, value, unit, event = cells[1], cells[-3], cells[-2], cells[-1]
     states = tuple(state.strip() for state in _QUOTED.findall(event))
     if not states and event.strip() not in ("N/A", "Unknown"):

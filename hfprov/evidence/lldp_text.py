@@ -93,15 +93,21 @@ def keyvalue_announcements(lines: Sequence[str]) -> list[Announcement]:
             if found:
                 continue
             raise not_understood("lldpctl", number, line, "'lldp.…=…'")
-        interface, key = _split(match["path"])
+        interface, key = _split(match["path"], found[-1].interface if found else None)
         if not found or found[-1].interface != interface or key == "via":
             found.append(Announcement(interface))
         _keyvalue(found[-1], key, match["value"])
     return found
 
 
-def _split(path: str) -> tuple[str, str]:
-    """Interface and key of a path; an interface (``bond0.10``) may have dots of its own."""
+def _split(path: str, current: str | None) -> tuple[str, str]:
+    """Interface and key of a path; an interface (``bond0.10``) may have dots of its own.
+
+    A key that does not begin a neighbour goes on with the ``current`` interface.
+    """
+    key = path.removeprefix(f"{current}.")
+    if current and key not in (path, "via"):
+        return current, key
     for part in _PARTS:
         interface, found, rest = path.partition(part)
         if found:

@@ -145,20 +145,32 @@ def _compatibility(text: str) -> Compatibility:
         return Compatibility.UNKNOWN
 
 
-_NAMES_HEADER = re.compile(r"^\s*NPU ID\s+Chip ID\s+Chip Logic ID\s+.*Chip Name\s*$", re.MULTILINE)
+_NAMES_HEADER = re.compile(
+    r"^[ \t]*NPU ID[ \t]+[^:\n]*Chip ID[ \t][^:\n]*Chip Name[ \t]*$", re.MULTILINE
+)
+_COLUMN_GAP = re.compile(r"\t+| {2,}")
 
 
 def read_names(text: str) -> tuple[ChipName, ...]:
     header = _NAMES_HEADER.search(text)
     if header is None:
         return ()
+    columns = _COLUMN_GAP.split(header[0].strip())
     rows = []
     for line in text[header.end() :].split("\n"):
-        cells = line.split(None, 3)
+        cells = line.split(None, len(columns) - 1)
         if not cells:
             continue
-        if len(cells) != 4:
+        if len(cells) != len(columns):
             raise NotUnderstoodError(f"{said(line)} is no row of '{TOOL} info -m'.")
-        logic = None if cells[2] in ("-", "NA") else integer(cells[2])
-        rows.append(ChipName(integer(cells[0]), integer(cells[1]), logic, cells[3].strip()))
+        row = dict(zip(columns, cells, strict=True))
+        logic = row.get("Chip Logic ID", "-")
+        rows.append(
+            ChipName(
+                integer(row["NPU ID"]),
+                integer(row["Chip ID"]),
+                None if logic in ("-", "NA") else integer(logic),
+                row["Chip Name"].strip(),
+            )
+        )
     return tuple(rows)

@@ -25,7 +25,7 @@ from hfprov.evidence.fields import (
 )
 from hfprov.evidence.text import clean, excerpt
 from hfprov.evidence.xpu_smi_facts import Check, FirmwareUpdate, Process, XpuSmi, passed_of
-from hfprov.evidence.xpu_smi_tables import device_of, from_frames
+from hfprov.evidence.xpu_smi_tables import device_of, from_frames, out_of_order
 
 TOOL = "xpu-smi"
 
@@ -70,7 +70,7 @@ _JSON_NAMES = {
     "Serial Number": "serial_number", "Driver Version": "driver_version",
     "Kernel Version": "kernel_version", "ECC State": "memory_ecc_state",
     "PCIe Generation": "pcie_generation", "PCIe Max Link Width": "pcie_max_link_width",
-    "Number of Tiles": "number_of_tiles",
+    "Number of Tiles": "number_of_tiles", "Device State": "device_state",
 }  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def _from_json(text: str) -> XpuSmi | ToolFailure:
             named["Memory Physical Size"] = str(size / 1024**2)
         devices.append(device_of(index, named))
         checks += _json_health(index, values)
-    return XpuSmi(devices=tuple(devices), checks=tuple(checks))
+    return XpuSmi(devices=tuple(devices), checks=(*checks, *out_of_order(devices)))
 
 
 def _json_health(index: int, values: Mapping[str, Any]) -> Iterable[Check]:

@@ -76,7 +76,8 @@ def from_frames(text: str) -> XpuSmi:
     groups = _groups(text)
     head = groups[0]
     if head.left == "Device ID" and head.right == ("Device Information",):
-        return XpuSmi(devices=tuple(_device(group) for group in groups[1:]) or _none_listed())
+        devices = tuple(_device(group) for group in groups[1:]) or _none_listed()
+        return XpuSmi(devices=devices, checks=tuple(out_of_order(devices)))
     if head.left == "AMC ID":
         return XpuSmi(sensors=tuple(_sensors(groups[1:])))
     if head.left == "Device ID":
@@ -93,6 +94,17 @@ def _none_listed() -> tuple[Device, ...]:
 
 def _device(group: _Group) -> Device:
     return device_of(integer(group.left), group.pairs())
+
+
+def out_of_order(devices: Iterable[Device]) -> Iterable[Check]:
+    """A check that failed for each device of which discovery says a state other than normal.
+
+    ``normal`` is no check that passed: it says nothing of what ``xpu-smi health`` asks about.
+    """
+    for device in devices:
+        state = (device.values or {}).get("Device State", "normal")
+        if state.lower() != "normal":
+            yield Check(device.index, "Device State", excerpt(state, 40), passed=False)
 
 
 def device_of(index: int, values: Mapping[str, str]) -> Device:

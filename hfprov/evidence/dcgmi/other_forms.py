@@ -46,9 +46,9 @@ def parse_discovery(text: str) -> Discovery:
     found = tuple(
         DiscoveredGpu(
             gpu_id=int(gpu["id"]),
-            name=gpu.get("name", ""),
+            name=_known(gpu.get("name", "")),
             pci_address=find_pci_address(gpu.get("pci bus id", "")),
-            uuid=gpu.get("device uuid", ""),
+            uuid=_known(gpu.get("device uuid", "")),
         )
         for gpu in gpus
     )
@@ -66,6 +66,11 @@ def parse_discovery(text: str) -> Discovery:
         cpu_count=counts.get("cpu"),
         incomplete=incomplete,
     )
+
+
+def _known(value: str) -> str:
+    """A text of the host engine; none where it prints a placeholder such as ``<<<NULL>>>``."""
+    return "" if value.startswith("<<<") else value
 
 
 def _gpu_line(line: str, gpus: list[dict[str, str]]) -> None:

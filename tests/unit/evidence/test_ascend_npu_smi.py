@@ -119,6 +119,28 @@ def test_a_list_with_fewer_npus_than_its_total_is_not_complete():
     assert not npu_smi.parse(text[: text.index("\tNPU ID                         : 5")]).complete
 
 
+@pytest.mark.parametrize(
+    ("header", "row", "logic_id"),
+    [
+        (
+            "NPU ID   Chip ID   Chip Logic ID   Chip Phy-ID  Chip Name",
+            "5        1         11              11           Ascend910",
+            11,
+        ),
+        (
+            "NPU ID   Slot ID   Chip ID   Chip Phy-ID  Chip Name",
+            "5        0         1         11           Ascend910",
+            None,
+        ),
+    ],
+)
+def test_chip_names_are_read_by_the_names_of_columns(header, row, logic_id):
+    (name,) = npu_smi.parse(f"\t{header}\n\t{row}\n").names
+    assert (name.npu, name.chip, name.logic_id, name.name) == (5, 1, logic_id, "Ascend910")
+    with pytest.raises(NotUnderstoodError):
+        npu_smi.parse(f"\t{header}\n\t{row[:30]}\n")
+
+
 def test_chip_names():
     facts = npu_smi.parse((SAMPLES / "npu-smi__names.txt").read_text())
     assert [(row.npu, row.chip, row.logic_id, row.name) for row in facts.names] == [

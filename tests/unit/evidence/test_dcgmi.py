@@ -296,6 +296,16 @@ def test_health_that_is_cut_off_is_incomplete():
     assert parse(text).incomplete
 
 
+def test_a_placeholder_of_the_host_engine_is_no_name():
+    text = (
+        "1 GPUs found.\n+---+---+\n| 0 | Name: <<<NULL>>> |\n|   | PCI Bus ID: 00000000:60:00.0 |\n"
+        "|   | Device UUID: <<<NULL>>> |\n+---+---+\n"
+    )
+    discovery = parse(text)
+    assert (discovery.gpus[0].name, discovery.gpus[0].uuid) == ("", "")
+    assert "without its UUID" in discovery.incomplete
+
+
 def test_discovery_that_lacks_a_gpu_is_incomplete():
     text = (
         "2 GPUs found.\n+---+---+\n| 0 | Name: A |\n|   | PCI Bus ID: 00000000:60:00.0 |\n"

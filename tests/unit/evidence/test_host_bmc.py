@@ -40,6 +40,24 @@ class TestIpmi:
         assert isinstance(facts, ipmi.SensorFacts)
         assert [sensor.is_ok for sensor in facts.sensors] == [True, False, None, True]
 
+    def test_freeipmi_with_thresholds(self) -> None:
+        text = (
+            "ID | Name | Type | State | Reading | Units | Lower NR | Lower C | Lower NC | Upper NC"
+            " | Upper C | Upper NR | Event\n"
+            "5 | CPU5 Temp | Temperature | Nominal | 45.00 | C | 0.00 | 0.00 | 0.00 | 85.00 | 90.00"
+            " | 95.00 | 'OK'\n"
+            "6 | PS5 Status | Power Supply | Critical | N/A | N/A | N/A | N/A | N/A | N/A | N/A"
+            " | N/A | 'Presence detected' 'Power Supply input lost (AC/DC)'\n"
+        )
+        facts = ipmi.parse(text)
+        assert isinstance(facts, ipmi.SensorFacts)
+        assert [(one.name, one.value, one.unit, one.is_ok) for one in facts.sensors] == [
+            ("CPU5 Temp", 45.0, "C", True),
+            ("PS5 Status", None, "", False),
+        ]
+        with pytest.raises(NotUnderstoodError, match="columns ID, name"):
+            ipmi.parse(text[: text.rindex("| Critical")] + "\n")
+
     def test_logs_with_all_kinds_of_time_stamps(self) -> None:
         text = (
             "   1 |  Pre-Init  |0000000006| Memory #0x53 | Uncorrectable ECC | Asserted\n"

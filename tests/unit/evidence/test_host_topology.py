@@ -201,6 +201,18 @@ class TestDmidecode:
         with pytest.raises(NotUnderstoodError):
             dmidecode.parse(self.SLOT.format(size))
 
+    def test_a_structure_with_several_parts(self) -> None:
+        text = (
+            "Handle 0x0026, DMI type 40, 17 bytes\nAdditional Information 1\n\tValue: 0xaa\n"
+            "Additional Information 2\n\tValue: 0x00\n\n" + self.SLOT.format("32 GB")
+        )
+        facts = dmidecode.parse(text)
+        assert [item.title for item in facts.structures] == [
+            "Additional Information 1",
+            "Memory Device",
+        ]
+        assert facts.memory[0].size_mib == 32768
+
     def test_an_empty_slot_is_not_a_small_module(self) -> None:
         device = dmidecode.parse(self.SLOT.format("No Module Installed")).memory[0]
         assert (device.populated, device.size_mib) == (False, None)

@@ -66,6 +66,18 @@ def test_json_health_and_error():
     assert xpu_smi.parse('{"device_list": []}').kind is FailureKind.NO_DEVICES
 
 
+def test_a_device_whose_state_is_not_normal_has_failed():
+    text = '{"device_id": 5, "device_name": "A", "device_state": "%s"}'
+    (check,) = xpu_smi.parse(text % "survivability mode (do something)").checks
+    assert (check.device, check.component, check.passed) == (5, "Device State", False)
+    assert xpu_smi.parse(text % "normal").checks == ()
+    table = (
+        "+---+---+\n| Device ID | Device Information |\n+---+---+\n"
+        "| 5 | Device Name: A |\n|  | Device State: survivability mode |\n+---+---+\n"
+    )
+    assert [one.passed for one in xpu_smi.parse(table).checks] == [False]
+
+
 def test_dump_keeps_rows_with_their_units():
     facts = xpu_smi.parse((SAMPLES / "xpu-smi__dump.csv").read_text())
     assert [row["GPU Power (W)"] for row in facts.samples] == ["14.61", "14.70"]

@@ -265,6 +265,37 @@ def test_lldp_keyvalue_with_a_dotted_interface():
     assert neighbour.capabilities == ("Bridge",)
 
 
+def test_lldp_keyvalue_of_parts_that_are_no_chassis_port_or_vlan():
+    text = (
+        "lldp.bond0.10.via=LLDP\nlldp.bond0.10.chassis.mac=44:38:39:00:00:01\n"
+        "lldp.bond0.10.port.ifname=swp1\nlldp.bond0.10.lldp-med.Policy.available=yes\n"
+        "lldp.bond0.10.unknown-tlvs.unknown-tlv.len=12\nlldp.ens1.via=LLDP\n"
+        "lldp.ens1.chassis.mac=44:38:39:00:00:02\nlldp.ens1.port.ifname=swp2\n"
+    )
+    neighbours = lldp.parse(text).neighbours
+    assert [(one.interface, one.port_id) for one in neighbours] == [
+        ("bond0.10", "swp1"),
+        ("ens1", "swp2"),
+    ]
+
+
+def test_counters_of_virtual_functions_are_not_those_of_the_interface():
+    text = (
+        "2: e: <UP> mtu 9000\n    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff\n"
+        "    RX: bytes  packets  errors  dropped\n    10 20 30 40\n"
+        "    TX: bytes  packets  errors  dropped\n    11 21 31 41\n"
+        "    vf 0     link/ether 02:00:00:00:00:02 brd ff:ff:ff:ff:ff:ff, trust off\n"
+        "    RX: bytes  packets  mcast   bcast   dropped\n    1 2 3 4 5\n"
+        "    TX: bytes  packets   dropped\n    1 2 3\n"
+        "    vf 1     link/ether 02:00:00:00:00:03 brd ff:ff:ff:ff:ff:ff, trust off\n"
+    )
+    (interface,) = ip_link.parse(text).interfaces
+    assert interface.virtual_functions == 2
+    assert interface.received is not None
+    assert interface.sent is not None
+    assert (interface.received.errors, interface.sent.errors) == (30, 31)
+
+
 def test_lldp_text():
     text = (
         "-----\nLLDP neighbors:\n-----\n"
