@@ -114,6 +114,7 @@ MODULES = (
     "pcie",
     "nic",
     "nic_routes",
+    "nic_filter",
     "nic_health",
     "nic_firmware",
     "rdma_port",

@@ -11,6 +11,7 @@ from msgspec import Struct
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError
 from hfprov.evidence import systemd
+from hfprov.evidence.packet_filter import NFT, nft_tables
 from hfprov.evidence.systemd import Properties
 from hfprov.evidence.systemd_units import together
 from hfprov.evidence.text import clean, excerpt
@@ -54,7 +55,15 @@ def _network(text: str) -> str:
     return str(network.network_address if is_one else network)
 
 
-def _parse_live(seen: Observation, _: Baseline) -> tuple[str, ...] | None:
+def _parse_live(seen: Observation, baseline: Baseline) -> tuple[str, ...] | None:
+    if NFT.id in seen.results:
+        found = re.search(rf"^{TABLE} \{{\n.*?^\}}", nft_tables(seen), re.MULTILINE | re.DOTALL)
+        return parse_rules(found[0]) if found else None
+    return _parse_listed(seen, baseline)
+
+
+def _parse_listed(seen: Observation, _: Baseline) -> tuple[str, ...] | None:
+    """As evidence has it that was recorded before other tables were listed with it."""
     result = seen.one(_LIST)
     no_table = result.code == 1 and "No such file or directory" in result.stderr
     if result.status == "absent" or no_table:
@@ -65,7 +74,7 @@ def _parse_live(seen: Observation, _: Baseline) -> tuple[str, ...] | None:
 
 
 LIVE_RULES: Source[tuple[str, ...] | None] = Source(
-    "rules of the management interface", lambda _: (_LIST,), _parse_live
+    "rules of the management interface", lambda _: (NFT,), _parse_live
 )
 """Rules in the kernel; None when there is no such table, or no nft to load one."""
 

@@ -13,6 +13,7 @@ import yaml
 from hfprov.baseline import Baseline, Value
 from hfprov.evidence.automatic_updates import TIMER_UNITS
 from hfprov.evidence.other_firewalls import OTHER_FIREWALLS
+from hfprov.evidence.packet_filter import NFT
 from hfprov.evidence.sshd import POLICY
 from hfprov.evidence.systemd_units import ShowUnits
 from hfprov.evidence.unit_overrides import DROP_INS
@@ -104,6 +105,10 @@ class Recorded:
         self.results.setdefault("glob /etc/default/ssh", [options])
         self.results.setdefault("glob /etc/sysconfig/sshd", [])
         self.results.setdefault(POLICY.id, [])
+        rules = [name for name in self.results if name.startswith("run nft ")]
+        if rules:  # recorded before other tables were listed with that of the role
+            (result,) = self.results.pop(rules[0])
+            self.results[NFT.id] = [result | {"text": f"hfprov-tables\n{result['text']}"}]
         self.values = declared()
         for source in (OTHER_FIREWALLS, ARCHIVES, PINS, UPGRADES):
             without(self.results, *source.reads(self.baseline()))

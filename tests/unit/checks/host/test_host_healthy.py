@@ -23,7 +23,10 @@ MODULES = (
 CHECKS = [one.id for one in all_checks() if one.id.partition(".")[0] in MODULES]
 NOT_JUDGED_HERE = {"nic.count", "nic.bonds"}
 """Nothing is declared of the number of adapters, and there is no bond."""
-OWN_IN_CONTAINERS = {"nic.link", "nic.routes", "nic.shaping", "nic.bonds", "container_host.config"}
+OWN_IN_CONTAINERS = {
+    *("nic.link", "nic.routes", "nic.filter", "nic.shaping", "nic.bonds"),
+    "container_host.config",
+}
 
 
 @pytest.mark.parametrize("check_id", CHECKS)
