@@ -19,7 +19,7 @@ _ENTRY = re.compile(
     r"\[([A-Z][a-z]{2}) +(\d{1,2}) (\d{4}) (\d\d:\d\d:\d\d)\] \[([A-Z]+)\] \[tid (\d+)\] (.*)"
 )
 _JOURNAL = re.compile(
-    r"(?:([A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) \S+ )?"
+    r"(?:((?:\d{1,2}月|[^\W\d_]{3,5}\.?) +\d{1,2} \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) \S+ )?"
     r"(nv-fabricmanager|nvidia-fabricmanager-start\.sh|systemd)\[\d+\]: (.*)"
 )
 _JOURNAL_ERROR = re.compile(

@@ -199,6 +199,7 @@ _HEADER = re.compile(r"^nvbandwidth Version: (\S+)", re.MULTILINE)
 _DRIVER = re.compile(r"^Driver Version: (\S+)", re.MULTILINE)
 _RUNTIME = re.compile(r"^CUDA Runtime Version: ([0-9]{1,9})", re.MULTILINE)
 _RUNNING = re.compile(r"Running (\S+?)\.?$")
+_WAIVED = re.compile(r"Waived:? *(\S*)$|Waiving (\S+?)\.?$")  # the second in v0.2
 _SUM = re.compile(r"SUM (\S+) (\S+)$")
 _COLUMNS = re.compile(r"[0-9]+(?: +[0-9]+)*$")
 _ERROR = re.compile(r"(?:\[?CUDA_ERROR|\[?NVML_ERROR|ERROR\b|Error\b|ASSERT in)")
@@ -228,9 +229,9 @@ class _Text(Struct):
     def line(self, line: str) -> None:
         if running := _RUNNING.match(line):
             self.start(running[1])
-        elif line.startswith("Waived"):
+        elif waived := _WAIVED.match(line):
             self.end(Status.RUNNING, None)
-            self.tests.append(Test(line.partition(":")[2].strip(), Status.WAIVED))
+            self.tests.append(Test(waived[1] or waived[2] or "", Status.WAIVED))
         elif (total := _SUM.match(line)) and total[1] == self.name and self.rows:
             self.end(Status.PASSED, _value(total[2], self.name))
         elif _ERROR.match(line):

@@ -17,7 +17,7 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, natural, numbered_lines, unknown_form
 from hfprov.evidence.text import clean, excerpt
 
-_KEY = re.compile(r"(?:^|\s)([A-Z][A-Za-z0-9:/]*)=")
+_KEY = re.compile(r"(?:^|\s)([A-Z][A-Za-z0-9_:/]*)=")
 _GPU = re.compile(r"gpu(?::[A-Za-z0-9_.-]+)?:([0-9]{1,5})")
 _JOB_STATES = frozenset(
     [

@@ -24,6 +24,7 @@ from hfprov.evidence.host_values import (
     sequence,
     unknown_form,
 )
+from hfprov.evidence.smartctl_text import counters_of
 from hfprov.evidence.text import clean, excerpt
 
 EXIT_BITS = (
@@ -176,17 +177,19 @@ def _from_text(text: str) -> SmartctlFacts:
     if not re.match(r"PASSED$|OK$|FAILED|[A-Z]{3,} [A-Z]", verdict):
         raise NotUnderstoodError(f"The health '{excerpt(verdict, 40)}' is not understood.")
     fields = {key.lower(): value.strip() for key, value in _FIELD.findall(text)}
+    counters = counters_of(text)
+    failed = (counters.failing_now, counters.failed_in_the_past)
     return SmartctlFacts(
         device=None,
         model=fields.get("device model") or fields.get("model number") or fields.get("product"),
         serial=fields.get("serial number"),
         firmware=fields.get("firmware version") or fields.get("revision"),
         passed=verdict in ("PASSED", "OK"),
-        findings=(),
-        temperature_celsius=None,
-        power_on_hours=None,
-        reallocated_sectors=None,
-        pending_sectors=None,
-        media_errors=None,
-        used_percent=None,
+        findings=tuple(said for said, known in zip(EXIT_BITS[4:6], failed, strict=True) if known),
+        temperature_celsius=counters.temperature_celsius,
+        power_on_hours=counters.power_on_hours,
+        reallocated_sectors=counters.reallocated_sectors,
+        pending_sectors=counters.pending_sectors,
+        media_errors=counters.media_errors,
+        used_percent=counters.used_percent,
     )

@@ -30,7 +30,7 @@ _ISO = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+
 _FULL = re.compile(
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.\d+)? (\S{1,10})\s+"
 )
-_SYSLOG = re.compile(r"([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d:\d\d:\d\d)(?:\.\d+)?\s+")
+_SYSLOG = re.compile(r"(\d{1,2}月|[^\W\d_]{3,5}\.?) {1,2}(\d{1,2}) (\d\d:\d\d:\d\d)(?:\.\d+)?\s+")
 _UNIX = re.compile(r"(1\d{9}\.\d{1,6})\s+")
 _TAG = re.compile(r"(?:([\w.-]{1,255}) )?((?:kernel|[\w@.+/-]{1,100})(?:\[\d{1,10}\])?): ")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

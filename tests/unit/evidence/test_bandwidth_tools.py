@@ -187,6 +187,14 @@ def test_nvbandwidth_text_without_its_end_is_incomplete_or_refused():
         assert not facts.complete, f"the first {end} lines look whole"
 
 
+def test_nvbandwidth_that_waives_in_the_words_of_its_second_release():
+    facts = nvbandwidth.parse("nvbandwidth Version: v0.2\n\nWaiving a_b_c.\n")
+    assert [(test.name, test.status) for test in facts.tests] == [
+        ("a_b_c", nvbandwidth.Status.WAIVED)
+    ]
+    assert facts.passed == 0
+
+
 def test_nvbandwidth_test_that_did_not_end_stays_running():
     text = sample("nvbandwidth__text.txt")
     facts = nvbandwidth.parse(text[: text.index("SUM device_to_device")])

@@ -173,6 +173,56 @@ class TestSmartctl:
     def test_text(self, line: str, *, passed: bool) -> None:
         assert smartctl.parse(f"smartctl 7.2\n\n{line}\n").passed is passed
 
+    VERDICT = "SMART overall-health self-assessment test result: PASSED\n"
+
+    @pytest.mark.parametrize("hours", ["6,789", "6.789", "6\u202f789", "6789"])
+    def test_text_of_an_nvme_drive(self, hours: str) -> None:
+        text = (
+            f"{self.VERDICT}Temperature:                        41 Celsius\n"
+            f"Percentage Used:                    102%\nPower On Hours:          {hours}\n"
+            "Media and Data Integrity Errors:    12\n"
+        )
+        facts = smartctl.parse(text)
+        assert (facts.temperature_celsius, facts.used_percent) == (41, 102)
+        assert (facts.power_on_hours, facts.media_errors) == (6789, 12)
+        assert (facts.reallocated_sectors, facts.findings) == (None, ())
+
+    @pytest.mark.parametrize(
+        ("row", "brief"),
+        [
+            ("{:3} {:23} 0x0033   100   050   010    Pre-fail  Always       {}       {}", False),
+            ("{:3} {:23} PO--CK   100   050   010    {}    {}", True),
+        ],
+    )
+    def test_text_of_an_ata_drive(self, row: str, *, brief: bool) -> None:
+        rows = [
+            (5, "Reallocated_Sector_Ct", "-", "8"),
+            (9, "Power_On_Hours", "-", "6789h+05m+01.000s"),
+            (
+                190,
+                "Airflow_Temperature_Cel",
+                "Past" if brief else "In_the_past",
+                "45 (Min/Max 2/9)",
+            ),
+            (197, "Current_Pending_Sector", "NOW" if brief else "FAILING_NOW", "3"),
+        ]
+        facts = smartctl.parse(
+            self.VERDICT + "\n".join(row.format(*cells) for cells in rows) + "\n"
+        )
+        assert (facts.reallocated_sectors, facts.pending_sectors) == (8, 3)
+        assert (facts.power_on_hours, facts.temperature_celsius) == (6789, 45)
+        assert facts.findings == smartctl.EXIT_BITS[4:6]
+
+    def test_text_of_a_scsi_drive(self) -> None:
+        text = (
+            "SMART Health Status: OK\n\nCurrent Drive Temperature:     41 C\n"
+            "Accumulated power on time, hours:minutes 6789:05\nElements in grown defect list: 7\n"
+            "read:   1 2 3 6 5 12.345 2\nwrite:  1 2 3 6 5 12.345 5\n"
+        )
+        facts = smartctl.parse(text)
+        assert (facts.temperature_celsius, facts.power_on_hours) == (41, 6789)
+        assert (facts.reallocated_sectors, facts.media_errors) == (7, 7)
+
     @pytest.mark.parametrize(
         "line",
         ["SMART overall-health self-assessment test result: UNKNOWN!", "SMART Health Status: "],

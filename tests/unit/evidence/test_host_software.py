@@ -178,6 +178,12 @@ class TestNetwork:
 
 
 class TestSlurm:
+    def test_a_key_with_an_underscore_is_a_key(self) -> None:
+        facts = slurm.parse("NodeName=gpu1 State=IDLE Owner=N/A MCS_label=team5\n")
+        assert isinstance(facts, slurm.SlurmNodesFacts)
+        values = facts.nodes[0].values
+        assert (values["Owner"], values["MCS_label"]) == ("N/A", "team5")
+
     def test_scontrol(self) -> None:
         text = (
             "NodeName=gpu1 Arch=x86_64 CoresPerSocket=56\n   CPUAlloc=0 CPUTot=224 CPULoad=0.01\n"

@@ -23,6 +23,8 @@ FORMS = {
     "dmesg -x iso": f"kern  :warn  : 2025-02-23T16:24:18,000000+00:00 {XID}",
     "kmsg": f"4,1234,12345678,-;{XID}",
     "syslog": f"Feb 23 16:24:18 node01 kernel: {XID}",
+    "syslog of a Japanese or Chinese system": f"2月 23 16:24:18 node01 kernel: {XID}",
+    "syslog of a French system": f"févr. 23 16:24:18 node01 kernel: {XID}",
     "syslog with boot time": f"Feb 23 16:24:18 node01 kernel: [   12.345678] {XID}",
     "syslog iso": f"2025-02-23T16:24:18.000000+00:00 node01 kernel: {XID}",
     "journal short-iso": f"2025-02-23T16:24:18+0000 node01 kernel: {XID}",
@@ -93,6 +95,11 @@ def test_an_xid_with_a_garbled_code_is_still_an_event():
     event = parse("[ 1.0] NVRM: Xid (PCI:0000:9b:00): \\xff\\xfe").events[0]
     assert (event.category, event.severity) == ("xid", Severity.UNKNOWN)
     assert event.device == "0000:9b:00.0"
+
+
+@pytest.mark.parametrize("month", ["Feb", "2月", "févr.", "Mär"])
+def test_a_program_of_a_system_in_another_language_cannot_write_an_xid(month):
+    assert parse(f"{month} 23 16:24:18 node01 logger[7]: {XID}\n").events == ()
 
 
 def test_a_program_cannot_write_an_xid():

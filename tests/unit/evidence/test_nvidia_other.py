@@ -63,6 +63,15 @@ def test_the_journal_of_the_fabric_manager():
     assert last.events[0].time_text == "Jan 03 03:04:06"
 
 
+@pytest.mark.parametrize("month", ["2月", "févr.", "Mär"])
+def test_the_journal_of_a_system_in_another_language(month):
+    log = fabricmanager.parse(
+        f"{month} 02 03:04:05 gpu-7 systemd[1]: Starting NVIDIA fabric manager service...\n"
+        f"{month} 02 03:04:06 gpu-7 nv-fabricmanager[9]: a request failed with error: a\n"
+    )
+    assert [event.kind for event in log.runs[-1].events] == ["error"]
+
+
 def test_one_line_of_the_fabric_manager_without_a_date():
     log = fabricmanager.parse("nv-fabricmanager[9]: request to the driver failed with error: a")
     assert [event.kind for event in log.events] == ["error"]
