@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hfprov.baseline import Baseline
 from hfprov.catalogue.kernel_needs import NAMES, Effect, KernelNeed, kernel_needs
-from hfprov.checks.hardening_kernel import NAMESPACED
+from hfprov.checks.performance_settings import NAMESPACED
 from hfprov.checks.registry import Facts, check
 from hfprov.evidence.sysctl_files import FILES, Assignment, SysctlFiles, live_settings
 from hfprov.evidence.system import MACHINE, Machine
@@ -29,7 +29,7 @@ def kernel_settings(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
             continue
         value = live[need.name]
         # A container has its host's; and a kernel without the setting does nothing of the kind.
-        if value is not None and (not in_container or need.name.startswith((*NAMESPACED, "user."))):
+        if value is not None and (not in_container or NAMESPACED.match(need.name)):
             found += _judged(need, value, need.name)
         for one in _written(need, files):
             if one.value != value:

@@ -116,8 +116,11 @@ def test_what_is_declared_is_left_to_the_roles():
 
 
 def test_a_container_is_not_judged_by_its_host():
-    inside = {"vm.overcommit_memory": "2", "net.ipv4.tcp_sack": "0", "kernel.shmmax": "1"}
-    assert judged(inside, machine="systemd-nspawn") == {"net.ipv4.tcp_sack": WARN}
+    hosts = {"vm.overcommit_memory": "2", "kernel.shmmax": "1", "user.max_user_namespaces": "0"}
+    assert judged(hosts, machine="systemd-nspawn") == GOOD
+    own = {"net.ipv4.tcp_sack": "0", "net.core.somaxconn": "8"}
+    expected = {"net.ipv4.tcp_sack": WARN, "net.core.somaxconn": FAIL}
+    assert judged(hosts | own, machine="systemd-nspawn") == expected
     files = {"/etc/sysctl.d/zz.conf": "vm.overcommit_memory = 2\n"}
     where = "/etc/sysctl.d/zz.conf:1 vm.overcommit_memory"
     assert judged(files=files, machine="systemd-nspawn") == {where: FAIL}
