@@ -1,4 +1,4 @@
-"""What people paste with a tool's output: the prompt and the command in front, a prompt behind.
+"""What comes with a tool's output that people paste: prompts and commands, fences, quote marks.
 
 Only a recorded text may have them; what a node answers to a command of ours has none, so parsers
 know nothing of them.
@@ -37,6 +37,33 @@ _NAMES = {
 }
 """Programs of a tool that is not called like its program."""
 _MOST_LINES, _LONGEST = 10, 1000
+_NO_BREAK = re.compile(r"(?<![0-9])\u00a0|\u00a0(?![0-9]{3}(?![0-9]))")
+"""A no-break space, but not the one that groups the digits of ``6 789``."""
+_FENCE = re.compile(r"(?:```|~~~)[\w.+-]{0,20}")
+_QUOTE = re.compile(r"> ?")
+
+
+def as_printed(text: str) -> str:
+    """``text`` without what copying it added; lines keep their numbers.
+
+    That is: spaces at the ends of lines, no-break spaces, marks of a quotation and an indentation
+    that all lines have, and the two lines that fence a block in Markdown.
+    """
+    text = _NO_BREAK.sub(" ", text.removeprefix("\ufeff"))
+    lines = [line.rstrip() for line in text.split("\n")]
+    filled = [at for at, line in enumerate(lines) if line]
+    if not filled:
+        return text
+    if all(lines[at].startswith(">") for at in filled) and len(filled) > 1:
+        lines = [_QUOTE.sub("", line, count=1) for line in lines]
+    depth = min((len(line) - len(line.lstrip(" ")) for line in lines if line.strip()), default=0)
+    lines = [line[depth:] for line in lines]
+    first, last = filled[0], filled[-1]
+    if _FENCE.fullmatch(lines[first]) and first != last:
+        lines[first] = ""
+        if lines[last] in ("```", "~~~"):
+            lines[last:] = [""]
+    return "\n".join(lines)
 
 
 def without_prompts(text: str, tool: str) -> str:
@@ -46,7 +73,7 @@ def without_prompts(text: str, tool: str) -> str:
     with the tool's own name: many outputs and files begin with a comment or a sentence.
     """
     own = re.compile(_OWN.format(names=_NAMES.get(tool, re.escape(tool))))
-    lines = text.removeprefix("\ufeff").split("\n")
+    lines = text.split("\n")
     commands = 0
     for at, line in enumerate(lines[:_MOST_LINES]):
         plain = line.rstrip("\r")

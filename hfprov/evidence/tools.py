@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from hfprov.errors import UsageError
-from hfprov.evidence.pasted import without_prompts
+from hfprov.evidence.pasted import as_printed, without_prompts
 
 
 class Tool(Struct, frozen=True):
@@ -29,11 +29,11 @@ class Tool(Struct, frozen=True):
     def parse(self, text: str) -> Any:
         """Facts from the tool's recorded output. Raises NotUnderstoodError when it cannot say.
 
-        A prompt with the command in front, as in what people paste, is passed over.
+        Prompts, commands, fences and quote marks, as in what people paste, are passed over.
         """
         module = importlib.import_module(f"hfprov.evidence.{self.module}")
         parse: Callable[[str], Any] = module.parse
-        return parse(without_prompts(text, self.name))
+        return parse(without_prompts(as_printed(text), self.name))
 
 
 TOOLS: tuple[Tool, ...] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence.pasted import without_prompts
+from hfprov.evidence.pasted import as_printed, without_prompts
 from hfprov.evidence.tools import find_tool
 
 OUTPUT = "mlx5_0 port 1 ==> ib0 (Up)\n"
@@ -65,3 +65,34 @@ def test_lines_keep_their_numbers() -> None:
 def test_a_second_command_is_no_part_of_the_output() -> None:
     with pytest.raises(NotUnderstoodError):
         find_tool("ibdev2netdev").parse(f"$ ibdev2netdev\n{OUTPUT}$ ibstat\nCA 'mlx5_0'\n")
+
+
+TWO = "mlx5_0 port 1 ==> ib0 (Up)\nmlx5_1 port 1 ==> ib1 (Down)\n"
+COPIED = {
+    "spaces at the ends of lines": TWO.replace("\n", "   \n"),
+    "no-break spaces": TWO.replace(" ", "\u00a0"),
+    "a fence": f"```\n{TWO}```\n",
+    "a fence with a language": f"\n~~~console\n{TWO}~~~",
+    "a quotation": "> " + TWO.replace("\nm", "\n> m"),
+    "a fenced quotation": "> ```sh\n> " + TWO.replace("\nm", "\n> m") + ">```\n",
+    "an indentation": "    " + TWO.replace("\nm", "\n    m"),
+    "a prompt in a fence": f"```bash\n$ ibdev2netdev\n{TWO}```\n",
+    "an indented fence": "  ```\n  " + TWO.replace("\nm", "\n  m") + "  ```\n",
+}
+
+
+@pytest.mark.parametrize("how", COPIED)
+def test_what_copying_adds_is_passed_over(how: str) -> None:
+    assert find_tool("ibdev2netdev").parse(COPIED[how]) == find_tool("ibdev2netdev").parse(TWO)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Hours: 6\u00a0789\n", "a\n  b\n", "> a\nb\n", "a\n```\n", "```\n", "", "\n \n", "\ta\n"],
+)
+def test_what_a_tool_prints_stays(text: str) -> None:
+    assert as_printed(text) == text
+
+
+def test_a_fence_without_its_end_is_one_line_less() -> None:
+    assert as_printed("```text\na\nb\n") == "\na\nb\n"
