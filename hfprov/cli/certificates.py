@@ -180,7 +180,7 @@ def verify(
 
     home = places.home_of(db or os.environ.get("HFPROV_DB"))
     signers = places.signers_for(home, allowed_signers)
-    beside = signature or certificate.with_name(f"{certificate.name}.sig")
+    beside = signature or Path(f"{certificate}.sig")
     with contextlib.ExitStack() as stack:
         record = stack.enter_context(open_record(db, create=False)) if db else None
         found = verify_file(

@@ -87,9 +87,9 @@ def parse(
         print_facts(document["facts"])
 
 
-def print_version(wanted: bool) -> None:
+def print_version(context: typer.Context, wanted: bool) -> None:
     """For ``--version``, which other programs have."""
-    if wanted:
+    if wanted and not context.resilient_parsing:  # a shell that completes is told words only
         version()
         raise typer.Exit
 

@@ -61,10 +61,11 @@ class Database:
 
     def __init__(self, where: str | Path, *, create: bool = True) -> None:
         url = _url(where)
-        self.name = url.render_as_string(hide_password=True)
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self._one_writer = threading.Lock()
-        if self.is_sqlite:
+        if not self.is_sqlite:
+            self.name = url.render_as_string(hide_password=True)
+        else:
             self.name = url.database or ""
             _prepare_file(Path(self.name), create=create)
         with self._errors():
@@ -135,8 +136,9 @@ def _url(where: str | Path) -> URL:
     if isinstance(where, Path) or "://" not in where:
         return URL.create("sqlite+pysqlite", database=str(Path(where).expanduser().absolute()))
     try:
+        where.encode()  # what a terminal of another encoding sends would fail much later
         url = make_url(where)
-    except ArgumentError as error:
+    except (ArgumentError, UnicodeEncodeError) as error:
         raise RecordError(
             "The record's URL cannot be understood.", hint="For example postgresql://host/name"
         ) from error

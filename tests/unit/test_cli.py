@@ -235,6 +235,8 @@ def test_what_the_record_does_not_have_is_named(small_record, words):
         (("drift", "--deadline", "0"), "--deadline"),
         (("drift", "--at-once", "0"), "--at-once"),
         (("drift", "--vault-password-file", "/nonexistent"), "/nonexistent"),
+        (("runs", "--db", "postgresql://a\udcff@h/x"), "The record's URL cannot be understood"),
+        (("verify", ""), "'.' cannot be read: Is a directory"),
         (("explain", "no.such.check"), "There is no check 'no.such.check'"),
         (("parse", "no-such-tool", "/dev/null"), "no-such-tool"),
         (("parse", "nvidia-smi", "/nonexistent"), "'/nonexistent' cannot be read"),
@@ -260,6 +262,8 @@ def test_the_list_of_commands_fits_a_terminal_and_no_python_is_in_it():
         assert "..." not in listed
     text = hfprov("drift", "--help", env={"COLUMNS": "80"}).stdout
     assert "--inventory PATH" in text
+    assert "<list" not in text
+    assert " range>" not in text
 
 
 def test_what_goes_in_waves_describes_them_alike_and_with_the_true_defaults():
@@ -272,8 +276,16 @@ def test_what_goes_in_waves_describes_them_alike_and_with_the_true_defaults():
     [told] = described
     assert f"Default: {','.join(DEFAULT_WAVES)}." in told
     assert f"Default: {DEFAULT_BUDGET}." in told
-    assert "<list" not in text
-    assert " range>" not in text
+
+
+def test_a_shell_that_completes_is_told_words_only():
+    asked = {"_HFPROV_COMPLETE": "complete_bash", "COMP_CWORD": "2"}
+    for line, words in (
+        ("hfprov --version dr", ["drift"]),
+        ("hfprov drift --wav", ["--waves"]),
+        ("hfprov schedule ", ["install", "show", "remove"]),
+    ):
+        assert hfprov(env={**asked, "COMP_WORDS": line}).stdout.split() == words
 
 
 @pytest.mark.parametrize("text", ["[]", "3", '{"schema": "hfprov.evidence/2"}', "[" * 100_000])

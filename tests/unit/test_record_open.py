@@ -42,6 +42,14 @@ def test_a_new_record_is_for_its_owner_only(tmp_path):
             assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
+def test_a_file_may_have_a_name_of_another_encoding(tmp_path):
+    path = tmp_path / "r\udce9cord.db"
+    with Record.open(str(path)) as record:
+        record.start_run("check", ["hfprov", str(path)], {}).finish(0)
+    with Record.open(path) as record:
+        assert [run.command for run in record.runs()] == ["check"]
+
+
 def test_opens_again_with_all_it_had(tmp_path):
     path = tmp_path / "record.db"
     with Record.open(str(path)) as record:
