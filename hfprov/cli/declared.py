@@ -73,7 +73,12 @@ def read_beside(reading: Callable[[], Declared], meanwhile: Callable[[], None]) 
         # Nothing would be won, or a lock might be held that nobody will ever let go.
         return reading()
     begin, end = os.pipe()
-    child = os.fork()
+    try:
+        child = os.fork()
+    except OSError:  # no further process is allowed; it goes without one
+        os.close(begin)
+        os.close(end)
+        return reading()
     if child == 0:
         os.close(begin)
         _tell(reading, end)

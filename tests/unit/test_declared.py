@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -92,3 +93,17 @@ def test_without_need_there_is_no_other_process(monkeypatch, reason):
     else:
         monkeypatch.setitem(sys.modules, "ansible", object())
     assert read_beside(declared, pytest.fail).warnings == (str(HERE),)
+
+
+def open_files():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_where_no_further_process_is_allowed_this_one_reads(monkeypatch):
+    def refused():
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, "fork", refused)
+    before = open_files()
+    assert read_beside(declared, lambda: None).warnings == (str(HERE),)
+    assert open_files() == before
