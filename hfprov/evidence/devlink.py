@@ -1,17 +1,23 @@
-"""``devlink`` with ``-j``: firmware that runs and that is stored, health, parameters, ports.
+"""``devlink``: firmware that runs and that is stored, health, parameters, ports.
 
-Written from the kernel's documentation of devlink-info and the sources of iproute2; no recorded
-output was at hand. A stored version that differs from the running one means a pending reset.
+All of it with ``-j``; ``dev info``, ``health show`` and ``dev show`` as text too. Written from the
+kernel's documentation of devlink-info, the sources of iproute2, and recorded text of ``dev info``.
+A stored version that differs from the running one means a pending reset.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.devlink_text import read_devices, reporters_of
 from hfprov.evidence.net_lines import Node, json_value
+from hfprov.evidence.text import clean
+
+_JSON = re.compile(r"\s*(?:[\[{]|$)")
 
 
 class DeviceInfo(Struct, frozen=True):
@@ -77,8 +83,10 @@ class Devlink(Struct, frozen=True):
 def parse(text: str) -> Devlink:
     """Facts of ``devlink -j dev [info|param show]``, ``port show`` or ``health show``.
 
-    Raises NotUnderstoodError, also for text: devlink's text cannot be told apart reliably.
+    Raises NotUnderstoodError for anything else, the text of parameters and ports included.
     """
+    if not _JSON.match(clean(text)):
+        return _from_text(text)
     node = Node(json_value(text), "devlink -j")
     if node.has("info"):
         return Devlink(info=tuple(_info(*pair) for pair in node.need("info").entries()))
@@ -100,6 +108,33 @@ def parse(text: str) -> Devlink:
         return Devlink(devices=tuple(name for name, _ in node.need("dev").entries()))
     raise NotUnderstoodError(
         "devlink -j: the document has none of 'info', 'health', 'param', 'port', 'dev'."
+    )
+
+
+def _from_text(text: str) -> Devlink:
+    devices = read_devices(text)
+    if any(device.reporters for device in devices):
+        return Devlink(
+            health=tuple(
+                HealthReporter(device.device, *told)
+                for device in devices
+                for told in reporters_of(device)
+            )
+        )
+    if not any(device.words or device.versions for device in devices):
+        return Devlink(devices=tuple(device.device for device in devices))
+    return Devlink(
+        info=tuple(
+            DeviceInfo(
+                device.device,
+                device.words.get("driver"),
+                device.words.get("serial_number"),
+                fixed=device.versions.get("fixed", {}),
+                running=device.versions.get("running", {}),
+                stored=device.versions.get("stored", {}),
+            )
+            for device in devices
+        )
     )
 
 

@@ -1,8 +1,8 @@
 """NVMe drives: ``nvme list``, ``nvme smart-log`` and ``nvme id-ctrl`` of nvme-cli.
 
 JSON of nvme-cli 1.x and 2.0 to 2.11 (flat and nested lists; numbers that are floats or texts;
-``percent_used`` or ``percentage_used``; a critical warning that is a number or an object), and the
-text of ``smart-log`` and ``id-ctrl``. Source: NVM Express base specification 2.0, figure 207.
+``percent_used`` or ``percentage_used``; a critical warning that is a number or an object), and
+their text. Source: NVM Express base specification 2.0, figure 207.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import (
+    bad_line,
     json_count,
     json_value,
     mapping,
@@ -49,7 +50,7 @@ class Drive(Struct, frozen=True):
 
 
 class NvmeListFacts(Struct, frozen=True):
-    """``nvme list -o json``. An empty list is a machine without NVMe drives."""
+    """``nvme list``. An empty list is a machine without NVMe drives."""
 
     drives: tuple[Drive, ...]
 
@@ -81,6 +82,8 @@ def parse(text: str) -> NvmeFacts:
         return _from_json(mapping(json_value(text, "nvme"), "The nvme document"))
     if "critical_warning" in text:
         return parse_smart_text(text)
+    if _LIST_HEADER.search(text):
+        return NvmeListFacts(tuple(_listed(text)))
     if start.startswith(("NVME Identify Controller", "vid ")):
         return _controller_text(text)
     raise unknown_form("nvme", text, "JSON, 'Smart Log for NVME device' or 'Identify Controller'")
@@ -144,7 +147,11 @@ def _drive(item: dict[str, Any], shared: list[Any]) -> Drive:
 def _namespace(item: dict[str, Any]) -> Namespace:
     def count(name: str) -> int | None:
         value = item.get(name)
-        return None if value is None else json_count(value, f"'{name}' of a namespace")
+        # nvme-cli 2.0 to 2.5 may print 32 bits of a size, which then is less than nothing.
+        overflown = isinstance(value, int) and value < 0
+        if value is None or overflown:
+            return None
+        return json_count(value, f"'{name}' of a namespace")
 
     name = item.get("DevicePath", item.get("NameSpace"))
     return Namespace(
@@ -153,6 +160,38 @@ def _namespace(item: dict[str, Any]) -> Namespace:
         used_bytes=count("UsedBytes"),
         sector_bytes=count("SectorSize"),
     )
+
+
+_LIST_HEADER = re.compile(
+    r"^Node +(?:Generic +)?SN +Model +Namespace +Usage +Format +FW Rev[ \t]*\n[- \t]+$",
+    re.MULTILINE,
+)
+_LIST_ROW = re.compile(
+    r"(?P<node>\S+) +(?:/dev/ng\S+ +)?(?P<serial>\S+) +(?P<model>\S.*?) +(?:0x[0-9a-f]+|[0-9]+) +"
+    r"[0-9.]+ +[kKMGTPE]?B +/ +[0-9.]+ +[kKMGTPE]?B +"
+    r"(?P<sector>[0-9]+) +(?P<unit>[kK]?i?B) \+ +[0-9]+ +B +(?P<firmware>\S.*?) *"
+)
+
+
+_LONGEST_ROW = 500
+
+
+def _listed(text: str) -> list[Drive]:
+    """Rows of the table; its sizes are rounded, so they are not taken for numbers of bytes."""
+    header = _LIST_HEADER.search(text)
+    first = text.count("\n", 0, header.end() if header else 0) + 2
+    drives = []
+    for number, line in enumerate(text.split("\n")[first - 1 :], start=first):
+        match = _LIST_ROW.fullmatch(line) if len(line) <= _LONGEST_ROW else None
+        if match is None and line.strip():
+            raise bad_line("nvme list", number, line, "a row of seven columns")
+        if match is not None:
+            unit = 1 if match["unit"] == "B" else 1024
+            node = match["node"]
+            namespace = Namespace(node, None, None, int(match["sector"][:9]) * unit)
+            told = (match["model"], match["serial"], match["firmware"])
+            drives.append(Drive(node, *told, None, None, (namespace,)))
+    return drives
 
 
 def _controller_text(text: str) -> NvmeControllerFacts:

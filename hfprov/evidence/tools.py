@@ -130,7 +130,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "devlink",
         "devlink",
-        "-j dev info, dev param, port, health; from kernel documentation, no real output seen",
+        "-j dev info, dev param, port, health; dev info, dev show and health show as text; most "
+        "from kernel documentation, real output seen of dev info's text only",
     ),
     Tool("mlxconfig", "mlxconfig", "query (-e too), set; several devices, excerpts"),
     Tool(
@@ -171,7 +172,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "npu-smi",
         "npu_smi",
-        "info table (310P, 910, 910B, 910C), -t board/ecc/health/..., -l, -m; releases 20 to 25",
+        "info table (310P, 910, 910B, 910C), -t board/ecc/health/..., -l, -m; releases 20 to 26",
     ),
     Tool("hl-smi", "hl_smi", "table, -q, -Q with CSV header, port states; 1.4 to 1.23"),
     Tool(

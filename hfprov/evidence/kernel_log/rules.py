@@ -98,6 +98,7 @@ RULES: tuple[Rule, ...] = (
     rule("nic_firmware", FATAL, "NETDEV WATCHDOG", r"NETDEV WATCHDOG.*timed out"),
     rule("nic_firmware", WARN, "mlx5", r"mlx5.*\([0-9x]*\) op_mod\(.*\) failed"),
     rule("nic_link", WARN, "carrier", r"(?P<interface>\S+): (?:lost|Lost) carrier"),
+    rule("nic_link", WARN, "link status definitely down"),
     rule("nic_link", INFO, "carrier", r"(?P<interface>\S+): (?:gained|Gained) carrier"),
     rule(
         "nic_link",

@@ -6,6 +6,7 @@ Every text here was written for the test, after the documentation named in the p
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -100,6 +101,56 @@ class TestNvme:
 
     def test_no_drives(self) -> None:
         assert nvme.parse('{"Devices": []}') == nvme.NvmeListFacts(())
+
+
+NVME_LIST = """\
+Node                  Generic               SN                   Model                            \
+        Namespace  Usage                      Format           FW Rev
+--------------------- --------------------- -------------------- ---------------------------------\
+------- ---------- -------------------------- ---------------- --------
+/dev/nvme5n1          /dev/ng5n1            S5ABCDEFGHIJKLMNOPQRST   MAKER M5 Pro  X              \
+        0x1          3.84  TB /   3.84  TB    512   B +  0 B   FW5
+/dev/nvme6n1          /dev/ng6n1            S6                   MAKER M6                         \
+        0x91       845.47  GB /   1.61  TB      4 KiB +  0 B   6.5.0.0
+"""
+
+
+class TestNvmeListText:
+    @pytest.mark.parametrize("generic", [True, False])
+    def test_rows(self, *, generic: bool) -> None:
+        text = NVME_LIST if generic else re.sub(r"(?:Generic|/dev/ng\w+) +", "", NVME_LIST)
+        facts = nvme.parse(text)
+        assert isinstance(facts, nvme.NvmeListFacts)
+        assert [(one.name, one.serial, one.model, one.firmware) for one in facts.drives] == [
+            ("/dev/nvme5n1", "S5ABCDEFGHIJKLMNOPQRST", "MAKER M5 Pro  X", "FW5"),
+            ("/dev/nvme6n1", "S6", "MAKER M6", "6.5.0.0"),
+        ]
+        sectors = [one.namespaces[0].sector_bytes for one in facts.drives]
+        assert sectors == [512, 4096]
+
+    def test_no_drive_is_an_answer_and_half_a_row_is_none(self) -> None:
+        head = NVME_LIST[: NVME_LIST.index("/dev/nvme5n1")]
+        assert nvme.parse(head) == nvme.NvmeListFacts(())
+        with pytest.raises(NotUnderstoodError, match="seven columns"):
+            nvme.parse(NVME_LIST[: NVME_LIST.rindex("4 KiB")])
+        with pytest.raises(NotUnderstoodError):
+            nvme.parse(head[: head.index("----")])
+
+    def test_sizes_that_overflowed_are_not_known(self) -> None:
+        drive = {
+            "DevicePath": "/dev/nvme5n1",
+            "ModelNumber": "M5",
+            "SerialNumber": "S5",
+            "Firmware": "F5",
+            "UsedBytes": -2147483648,
+            "PhysicalSize": -2147483648,
+            "SectorSize": 512,
+        }
+        facts = nvme.parse(json.dumps({"Devices": [drive]}))
+        assert isinstance(facts, nvme.NvmeListFacts)
+        (namespace,) = facts.drives[0].namespaces
+        assert (namespace.size_bytes, namespace.used_bytes) == (None, None)
+        assert namespace.sector_bytes == 512
 
 
 class TestSmartctl:

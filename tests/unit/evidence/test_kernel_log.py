@@ -262,6 +262,7 @@ MORE_KINDS = (
     ("bnxt_en 0000:0c:00.0 eth5: Firmware fatal exception, will do", "nic_firmware", F),
     ("bnxt_en 0000:0c:00.0: Error (timeout: 5) msg {0x1 0x2} len:0", "nic_firmware", W),
     ("ice 0000:0c:00.0: No package. Entering Safe Mode", "nic_firmware", W),
+    ("bond5: (slave eth5): link status definitely down, disabling slave", "nic_link", W),
     ("Memory failure: 0x5abc: recovery action for a page: Recovered", "mce", F),
     ("[Hardware Error]: Uncorrected, software restartable error.", "hardware_error", F),
     ("[Hardware Error]: Corrected error, no action required.", "hardware_error", W),

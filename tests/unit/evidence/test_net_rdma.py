@@ -440,6 +440,63 @@ def test_devlink_health_parameters_and_ports():
     assert devlink.parse('{"dev":{"pci/0":{}}}').devices == ("pci/0",)
 
 
+INFO_TEXT = """\
+pci/0000:4d:00.0:
+  driver mlx5_core
+  serial_number 5a-5b
+  versions:
+      fixed:
+        fw.psid MT_0000000838
+      running:
+        fw.version 28.39.3560
+        fw.undi 14.32.0017 (x)
+      stored:
+        fw.version 28.43.1014
+pci/0000:5d:00.0:
+  driver ice
+"""
+HEALTH_TEXT = """\
+pci/0000:4d:00.0:
+  reporter fw
+    state healthy error 0 recover 0 auto_dump true
+  reporter fw_fatal
+    state error error 2 recover 1 grace_period 60000 auto_recover true auto_dump true
+"""
+
+
+def test_devlink_text():
+    one, two = devlink.parse(INFO_TEXT).info
+    assert (one.driver, one.serial_number) == ("mlx5_core", "5a-5b")
+    assert one.pending == {"fw.version": ("28.39.3560", "28.43.1014")}
+    assert one.running["fw.undi"] == "14.32.0017 (x)"
+    assert (two.device, two.driver, two.running) == ("pci/0000:5d:00.0", "ice", {})
+    reporters = devlink.parse(HEALTH_TEXT).health
+    assert [(one.reporter, one.state, one.errors) for one in reporters] == [
+        ("fw", "healthy", 0),
+        ("fw_fatal", "error", 2),
+    ]
+    assert devlink.parse("pci/0000:4d:00.0\npci/0000:5d:00.0\n").devices == (
+        "pci/0000:4d:00.0",
+        "pci/0000:5d:00.0",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("kernel answers: Operation not supported\n", "did not answer: 'kernel answers"),
+        (INFO_TEXT.removesuffix("  driver ice\n"), "nothing is said of 'pci/0000:5d:00.0'"),
+        (HEALTH_TEXT[: HEALTH_TEXT.rindex("    state")], "has no 'state'"),
+        (HEALTH_TEXT[: HEALTH_TEXT.rindex(" recover 1")], "has no 'recover'"),
+        (INFO_TEXT + "nonsense\n", "line 14 'nonsense'"),
+        ("  driver ice\n", "line 1 'driver ice'"),
+    ],
+)
+def test_devlink_text_that_is_not_whole_is_refused(text, words):
+    with pytest.raises(NotUnderstoodError, match=words):
+        devlink.parse(text)
+
+
 @pytest.mark.parametrize(
     "text", ["", "pci/0000:4d:00.0:\n", "{}", '{"health":{"a":[{}]}}', '{"info":[]}', '{"param":1}']
 )
