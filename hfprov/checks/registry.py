@@ -105,6 +105,7 @@ MODULES = (
     "node_shared_memory",
     "boot",
     "boot_volatile",
+    "boot_services",
     "environment",
     "kernel",
     "kernel_boot",
