@@ -118,6 +118,11 @@ class Database:
                 f"The record '{self.name}' needs the Python package '{error.name}'.",
                 hint="Install hfprov with its extra: 'hfprov[postgresql]'.",
             ) from error
+        except UnicodeEncodeError as error:
+            raise RecordError(
+                f"'{error.object}' is in another encoding than UTF-8; the record has no such word.",
+                hint="Is the terminal's encoding UTF-8?",
+            ) from error
         except (SQLAlchemyError, sqlite3.Error) as error:
             raise self._record_error(error) from error
 

@@ -50,6 +50,14 @@ def test_a_file_may_have_a_name_of_another_encoding(tmp_path):
         assert [run.command for run in record.runs()] == ["check"]
 
 
+def test_a_word_of_another_encoding_is_refused(tmp_path):
+    with Record.open(tmp_path / "record.db") as record:
+        record.start_run("check", [], {}).finish(0)
+        for ask in (record.run, record.history):
+            with pytest.raises(RecordError, match="in another encoding than UTF-8"):
+                list(ask("n\udce9"))
+
+
 def test_opens_again_with_all_it_had(tmp_path):
     path = tmp_path / "record.db"
     with Record.open(str(path)) as record:

@@ -113,5 +113,5 @@ def test_a_document_of_a_run_has_its_figures(file, tmp_path, capsys):
     assert one.pop("at")
     assert one == {
         "host": "n2", "peer": None, "test": "workload llama training throughput", "value": 11,
-        "unit": "samples/s", "samples": [10, 12, 11], "outcome": None,
+        "unit": "samples/s", "samples": [10, 12, 11], "outcome": None, "reason": "",
     }  # fmt: skip
