@@ -87,6 +87,12 @@ _NFT_NOTHING = re.compile(
     r'(?:^|(?<= ))(?:counter(?: packets \d+ bytes \d+)?|comment "[^"]*"'
     r'|log(?: (?:prefix "[^"]*"|(?:level|group|snaplen|queue-threshold|flags) \S+))*)(?: |$)'
 )
+_TO_THE_NODE = re.compile(
+    r"(?:^|(?<= ))(?:fib daddr type local|-m addrtype --dst-type LOCAL)(?= |$)"
+)
+"""True of all that a node receives for itself."""
+_SOME_TYPE = 'xt match "addrtype"'
+"""So nft shows the same, without which type it is, where it was built without iptables' modules."""
 _INVALID = re.compile(r"\binvalid\b", re.IGNORECASE)
 
 
@@ -176,6 +182,9 @@ def _both(one: Interfaces | Addresses, other: Interfaces | Addresses) -> Interfa
 def _rule(
     verdict: str, text: str, target: str, sides: dict[str, Interfaces | Addresses], rest: str
 ) -> FilterRule:
+    rest = _TO_THE_NODE.sub("", rest).strip()
+    if verdict == RETURN:
+        rest = rest.replace(_SOME_TYPE, "").strip()
     comes_in, goes_out = sides.get("comes_in"), sides.get("goes_out")
     source, destination = sides.get("source"), sides.get("destination")
     return FilterRule(

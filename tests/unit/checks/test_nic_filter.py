@@ -222,6 +222,59 @@ def test_an_interface_that_carries_it_counts_as_well():
     assert judged(chain('iifname "vlan5" drop'), links=links) == BAD
 
 
+UFW = """table ip filter {
+\tchain before {
+\t\tiifname "lo" counter accept
+\t\tct state related,established counter accept
+\t\tct state invalid counter drop
+\t\tmeta l4proto icmp icmp type echo-request counter accept
+\t\tcounter jump not-local
+\t\tcounter jump user
+\t}
+
+\tchain not-local {
+\t\tfib daddr type local counter return
+\t\tfib daddr type multicast counter return
+\t\tcounter drop
+\t}
+
+\tchain user {
+\t\tiifname "eth1" counter accept
+\t}
+
+\tchain after {
+\t\tudp dport 137 counter jump skip
+\t\tfib daddr type broadcast counter jump skip
+\t}
+
+\tchain skip {
+\t\tcounter drop
+\t}
+
+\tchain INPUT {
+\t\ttype filter hook input priority filter; policy drop;
+\t\tcounter jump before
+\t\tcounter jump after
+\t}
+}
+"""
+"""As ufw's rules are listed by nft; shortened."""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "outcome"),
+    [
+        ("", "", None),
+        ("fib daddr type local", 'xt match "addrtype"', None),
+        ("fib daddr type local", "fib daddr type unicast", FAIL),
+        ('iifname "eth1"', 'iifname "eth0"', FAIL),
+    ],
+)
+def test_rules_of_ufw(old, new, outcome):
+    expected = {"eth1 ip filter INPUT": outcome} if outcome else GOOD
+    assert judged(UFW.replace(old, new)) == expected
+
+
 SAVED = "# x\n*filter\n:INPUT {policy} [1:2]\n:OUTPUT ACCEPT [0:0]\n:F - [0:0]\n{rules}COMMIT\n"
 
 
@@ -239,6 +292,11 @@ SAVED = "# x\n*filter\n:INPUT {policy} [1:2]\n:OUTPUT ACCEPT [0:0]\n:F - [0:0]\n
         ("-A INPUT -i eth1 -p tcp -m tcp --dport 9 -j DROP\n", "ACCEPT", WARN),
         ("-A INPUT -j F\n-A F -i eth1 -j DROP\n", "ACCEPT", FAIL),
         ("-A INPUT -g F\n-A INPUT -j DROP\n-A F -j RETURN\n", "ACCEPT", None),
+        (
+            "-A INPUT -j F\n-A F -m addrtype --dst-type LOCAL -j RETURN\n-A F -j DROP\n",
+            "ACCEPT",
+            None,
+        ),
         ("-A INPUT -j LOG --log-prefix x\n", "ACCEPT", None),
         ("-A INPUT -p tcp -m tcp --dport 22 -j DROP\n", "ACCEPT", None),
         ("-A INPUT -m conntrack --ctstate INVALID -i eth1 -j DROP\n", "ACCEPT", None),
