@@ -27,8 +27,8 @@ _LEVELS = (*_ERRORS, "warning", "notice", "4", "5")
 _EXPECTED = "all of the kernel's messages, on a disk"
 
 
-@check("kernel_events.kept", reads=[JOURNAL_SETTINGS, JOURNAL_UNIT], impact=Impact.MANUAL)
-def kept(facts: Facts, _: Baseline) -> Iterator[Finding]:
+@check("boot.journal", reads=[JOURNAL_SETTINGS, JOURNAL_UNIT], impact=Impact.MANUAL)
+def journal(facts: Facts, _: Baseline) -> Iterator[Finding]:
     """The journal is at work, and stores what the kernel says."""
     unit = facts.get(JOURNAL_UNIT)
     state = "masked" if unit.get("LoadState") == "masked" else property_of(unit, "ActiveState")

@@ -26,7 +26,7 @@ def judged(*lines, active="active", load="loaded", grep=None):
     shown = f"Id={UNIT}\nNames={UNIT}\nLoadState={load}\nActiveState={active}\n"
     results = {GREP.id: [told], SHOW.id: [{"name": "", "status": "ok", "code": 0, "text": shown}]}
     seen = Observation.from_json({"results": results})
-    found = findings_of(find_check("kernel_events.kept"), Facts(seen, BASELINE), BASELINE)
+    found = findings_of(find_check("boot.journal"), Facts(seen, BASELINE), BASELINE)
     return {one.subject: one.outcome for one in found}
 
 
@@ -101,7 +101,5 @@ def test_files_that_were_not_searched_never_pass(grep):
 
 
 def test_evidence_of_before_there_was_this_check_is_unknown():
-    found = findings_of(
-        find_check("kernel_events.kept"), Facts(Observation({}), BASELINE), BASELINE
-    )
+    found = findings_of(find_check("boot.journal"), Facts(Observation({}), BASELINE), BASELINE)
     assert [one.outcome for one in found] == [UNKNOWN]
