@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, natural, numbered_lines, unknown_form
+from hfprov.evidence.slurm_tables import cells, table_lines
 from hfprov.evidence.text import clean, excerpt
 
 _KEY = re.compile(r"(?:^|\s)([A-Z][A-Za-z0-9_:/]*)=")
@@ -47,8 +48,12 @@ _JOB_STATES = frozenset(
     ]
 )
 _NO_REASON = ("", "none", "(null)", "None")
-_DRAINING = re.compile(r"DRAIN", re.IGNORECASE)
-_DOWN = re.compile(r"\b(?:DOWN|FAIL|FAILING|NOT_RESPONDING|ERROR)|\*", re.IGNORECASE)
+_REASON = re.compile(r"\([^()]*\)\s*$")
+_SHORT_STATE = re.compile(r"[A-Z]{1,2}")
+_DRAINING = re.compile(r"DRAIN|DRNG", re.IGNORECASE)
+_DOWN = re.compile(
+    r"\b(?:DOWN|FAIL|FAILING|NOT_RESPONDING|NO_RESPOND|ERROR|INVAL)|\*", re.IGNORECASE
+)
 
 
 class SlurmNode(Struct, frozen=True):
@@ -90,13 +95,18 @@ class SlurmJobsFacts(Struct, frozen=True):
 def parse(text: str) -> SlurmNodesFacts | SlurmJobsFacts:
     """Facts from any of the three."""
     text = clean(text)
-    first = next((line for line in text.split("\n") if line.strip()), "")
+    first = next((line for _, line in table_lines(text)), "")
     if first.startswith("NodeName="):
         return SlurmNodesFacts(tuple(_scontrol(text)))
     if "|#" in first:
         return _queue(text)
     words = {word.strip() for word in re.split(r"[|\s]+", first)}
-    if words & {"NODELIST", "HOSTNAMES", "NODELIST(REASON)"} and words & {"STATE", "ST"}:
+    if words & {"NODELIST", "HOSTNAMES", "NODELIST(REASON)"}:
+        if not words & {"STATE", "ST"}:
+            raise NotUnderstoodError(
+                f"The table of Slurm has no column STATE: '{excerpt(first)}'.",
+                hint="Give the output of 'sinfo -N -l' or 'scontrol show node'.",
+            )
         if "JOBID" in words:
             return _queue_with_header(text)
         return _info(text)
@@ -105,32 +115,35 @@ def parse(text: str) -> SlurmNodesFacts | SlurmJobsFacts:
 
 def _info(text: str) -> SlurmNodesFacts:
     nodes: list[SlurmNode] = []
-    names: list[str] = []
-    separator: str | None = None
-    for number, line in numbered_lines(text):
-        if not line.strip():
-            continue
-        if not names:
-            separator = "|" if "|" in line else None
-            names = [name.strip() for name in line.split(separator)]
-            continue
-        values = [value.strip() for value in line.split(separator)]
-        # With a divider at the end of rows there is one empty column more than names.
-        if len(values) == len(names) + 1 and not values[-1]:
-            values.pop()
-        if len(values) != len(names):
+    (_, header), *lines = table_lines(text)
+    names = _cells(header, header, "REASON") or []
+    for number, line in lines:
+        values = _cells(header, line, "REASON")
+        if values is None or len(values) != len(names):
             raise bad_line("sinfo", number, line, f"{len(names)} columns")
         fields: dict[str, str] = {}
         for name, value in zip(names, values, strict=True):
             fields.setdefault(name, value)
         node = fields.get("HOSTNAMES") or fields.get("NODELIST") or ""
         state = fields.get("STATE", "")
+        if not node and state == "n/a":  # A partition without a node.
+            continue
         if not node or not state:
             raise bad_line("sinfo", number, line, "the name and the state of a node")
         nodes.append(_node(node, state, fields, fields))
     if not nodes:
         raise NotUnderstoodError("sinfo lists no node.")
     return SlurmNodesFacts(tuple(nodes))
+
+
+def _cells(header: str, line: str, loose: str) -> list[str] | None:
+    if "|" not in header:
+        return cells(header, line, loose)
+    values = [value.strip() for value in line.split("|")]
+    # With a divider at the end of rows there is one empty column more than names.
+    if len(values) == header.count("|") + 2 and not values[-1]:
+        values.pop()
+    return values
 
 
 def _node(name: str, state: str, fields: Mapping[str, str], values: Mapping[str, str]) -> SlurmNode:
@@ -191,21 +204,30 @@ def _queue(text: str) -> SlurmJobsFacts:
 
 
 def _queue_with_header(text: str) -> SlurmJobsFacts:
-    lines = [(number, line) for number, line in numbered_lines(text) if line.strip()]
-    separator = "|" if "|" in lines[0][1] else None
-    names = lines[0][1].split(separator)
-    jobs = []
-    for number, line in lines[1:]:
-        fields = tuple(part.strip() for part in line.split(separator, len(names) - 1))
-        if len(fields) != len(names):
-            raise bad_line("squeue", number, line, f"{len(names)} columns")
-        jobs.append(fields)
+    (_, header), *lines = table_lines(text)
+    names = _cells(header, header, "NAME") or []
     column = next((names.index(name) for name in ("ST", "STATE") if name in names), None)
+    if column is None:
+        raise unknown_form("squeue", header, "a column ST or STATE")
+    jobs = []
     states: dict[str, int] = {}
-    if column is not None:
-        for job in jobs:
-            states[job[column]] = states.get(job[column], 0) + 1
+    for number, line in lines:
+        # The reason of a job that waits may hold blanks as its name may: '(launch failed ...)'.
+        row = _REASON.sub(lambda reason: reason.group().replace(" ", "\0"), line)
+        job = tuple(value.replace("\0", " ") for value in _cells(header, row, "NAME") or ())
+        if len(job) != len(names):
+            raise bad_line("squeue", number, line, f"{len(names)} columns")
+        if not _is_job_state(job[column]):
+            raise bad_line("squeue", number, line, "the state of a job")
+        jobs.append(job)
+        states[job[column]] = states.get(job[column], 0) + 1
     return SlurmJobsFacts(tuple(jobs), states)
+
+
+def _is_job_state(text: str) -> bool:
+    """In full, cut to the width of its column, or short (``R``, ``PD``)."""
+    long = len(text) >= 4 and any(state.startswith(text) for state in _JOB_STATES)
+    return long or _SHORT_STATE.fullmatch(text) is not None
 
 
 def _states(jobs: list[tuple[str, ...]]) -> dict[str, int]:

@@ -214,3 +214,58 @@ class TestSlurm:
     def test_cut_off(self) -> None:
         with pytest.raises(NotUnderstoodError, match="no state"):
             slurm.parse("NodeName=gpu1 CPUTot=224\n")
+
+    def test_sinfo_long_has_a_date_and_reasons_of_several_words(self) -> None:
+        facts = slurm.parse(
+            "Tue Mar 03 10:00:00 2026\n"
+            "NODELIST   NODES PARTITION       STATE CPUS MEMORY REASON\n"
+            "gpu1           1      gpu*     drained 224  515000 Kill task failed\n"
+            "gpu2           1      gpu*       down* 224  515000 Not responding\n"
+            "gpu3           1      gpu*        idle 224  515000 none\n"
+        )
+        assert isinstance(facts, slurm.SlurmNodesFacts)
+        rows = [(node.name, node.state, node.reason, node.memory_mib) for node in facts.nodes]
+        assert rows == [
+            ("gpu1", "drained", "Kill task failed", 515000),
+            ("gpu2", "down*", "Not responding", 515000),
+            ("gpu3", "idle", None, 515000),
+        ]
+
+    def test_sinfo_cells_may_be_empty(self) -> None:
+        facts = slurm.parse(
+            "PARTITION AVAIL  NODES       STATE RESERVATION NODELIST\n"
+            "gpu*         up      2        drng             gpu[1-2]\n"
+            "gpu*         up      1       inval      train1 gpu3\n"
+            "none         up      0         n/a             \n"
+        )
+        assert isinstance(facts, slurm.SlurmNodesFacts)
+        assert [node.name for node in facts.nodes] == ["gpu[1-2]", "gpu3"]
+        assert [node.is_draining for node in facts.nodes] == [True, False]
+        assert [node.is_responding for node in facts.nodes] == [True, False]
+        assert [node.values["RESERVATION"] for node in facts.nodes] == ["", "train1"]
+
+    def test_squeue_names_of_several_words(self) -> None:
+        facts = slurm.parse(
+            "Tue Mar  3 10:00:00 2026\n"
+            "JOBID PARTITION     NAME     USER    STATE  NODES NODELIST(REASON)\n"
+            "   12       gpu  a b c d    alice COMPLETI      1 gpu1\n"
+            "   13       gpu    train      bob  PENDING      1 (launch failed requeued held)\n"
+        )
+        assert isinstance(facts, slurm.SlurmJobsFacts)
+        assert facts.states == {"COMPLETI": 1, "PENDING": 1}
+        assert facts.jobs[0][2:4] == ("a b c d", "alice")
+        assert facts.jobs[1][-1] == "(launch failed requeued held)"
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("REASON  USER  NODELIST\nKill task failed  root  gpu1\n", "no column STATE"),
+            ("NODELIST STATE CPUS\ngpu1     idle 224 more\n", "Line 2"),
+            ("NODELIST STATE CPUS\ngpu1 idle\n", "Line 2"),
+            ("JOBID NAME USER ST NODES NODELIST\n1 a b alice R 1\n", "state of a job"),
+            ("JOBID NAME ST| NODELIST\n1 a R| gpu1\n", "a column ST or STATE"),
+        ],
+    )
+    def test_rows_that_do_not_fit_are_refused(self, text: str, said: str) -> None:
+        with pytest.raises(NotUnderstoodError, match=said):
+            slurm.parse(text)
