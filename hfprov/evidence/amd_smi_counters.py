@@ -22,6 +22,7 @@ _ECC_LEAF = re.compile(
 )
 _BLOCK_STATE = re.compile(r"ras\.ecc_block_state\.(?P<block>[a-z0-9_]+)$")
 _BLOCK_ENTRY = re.compile(r"ras\.ecc_block_state\.(?P<index>[0-9]+)\.(?P<what>block|status)$")
+_TOO_MANY_PAGES = "ras.bad_page_threshold_exceeded"
 _CLOCK_LEAF = re.compile(
     r"clocks?\.(?P<name>[a-z0-9_]+)\.(?P<what>clk|cur_clk|min_clk|max_clk|clk_locked|deep_sleep)$"
 )
@@ -70,7 +71,7 @@ def clocks(read: Fields) -> tuple[facts.Clock, ...] | None:
 
 def ecc(read: Fields) -> facts.Ecc | None:
     blocks = _ecc_blocks(read)
-    if not blocks and not _any(read, "ecc", "ecc_blocks", "ecc_block"):
+    if not blocks and not _any(read, "ecc", "ecc_blocks", "ecc_block", _TOO_MANY_PAGES):
         return None
     return facts.Ecc(
         correctable=read.count("ecc.total_correctable_count", "ecc.total_correctable"),
@@ -78,6 +79,7 @@ def ecc(read: Fields) -> facts.Ecc | None:
         deferred=read.count("ecc.total_deferred_count", "ecc.total_deferred"),
         cache_correctable=read.count("ecc.cache_correctable_count"),
         cache_uncorrectable=read.count("ecc.cache_uncorrectable_count"),
+        too_many_bad_pages=_truth(read, _TOO_MANY_PAGES),
         blocks=blocks,
     )
 

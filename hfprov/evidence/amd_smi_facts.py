@@ -135,6 +135,8 @@ class Ecc(Struct, frozen=True):
     deferred: int | None = None
     cache_correctable: int | None = None
     cache_uncorrectable: int | None = None
+    too_many_bad_pages: bool | None = None
+    """More pages were retired than the board allows (``bad_page_threshold_exceeded``)."""
     blocks: tuple[EccBlock, ...] = ()
 
 

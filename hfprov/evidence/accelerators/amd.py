@@ -212,6 +212,9 @@ def _ecc(gpu: Gpu) -> Ecc:
         volatile_uncorrected=_sum(
             _worst(gpu.ecc.uncorrectable, _counted(gpu.ecc.blocks)), gpu.ecc.deferred
         ),
+        unrepairable="more of its pages are bad than the board allows"
+        if gpu.ecc.too_many_bad_pages
+        else "",
     )
 
 

@@ -81,6 +81,18 @@ def test_bad_pages():
     assert not third.bad_pages.available
 
 
+@pytest.mark.parametrize(("said", "fact"), [("TRUE", True), ("False", False), ("N/A", None)])
+def test_more_bad_pages_than_the_board_allows(said, fact):
+    text = (
+        "GPU: 0\n    BUS:\n        BDF: 0000:05:00.0\n"
+        f"    RAS:\n        BAD_PAGE_THRESHOLD: 8\n        BAD_PAGE_THRESHOLD_EXCEEDED: {said}\n"
+    )
+    gpu = amd_smi.parse(text).gpus[0]
+    assert gpu.ecc is not None
+    assert gpu.ecc.too_many_bad_pages is fact
+    assert gpu.errors == ()
+
+
 def test_csv_is_read_like_text():
     first, second = amd_smi.parse(sample("amd-smi__metric.csv")).gpus
     assert first.power.socket_w == 142

@@ -113,6 +113,15 @@ def test_one_sick_mi300x_is_found(bare, metric, check, outcome):
     assert expected_of(check, outcome).items() <= rest(mi300x(bare, **metric)).items()
 
 
+@pytest.mark.parametrize(("exceeded", "found"), [("True", True), (True, True), ("False", False)])
+def test_more_bad_pages_than_the_board_allows(bare, exceeded, found):
+    node = mi300x(bare)
+    rows = [amd_static(n) for n in range(8)]
+    rows[3]["ras"] = {"bad_page_threshold": 8, "bad_page_threshold_exceeded": exceeded}
+    node.command("amd-smi static --json", json.dumps(rows))
+    assert rest(node) == (expected_of("ecc_errors", FAIL) if found else {})
+
+
 def test_the_kernel_that_rocm_does_not_support_is_refused(bare):
     node = mi300x(bare)
     node.put("file /etc/os-release", 'ID=ubuntu\nVERSION_ID="22.04"\n')
