@@ -105,9 +105,10 @@ def _judged(
     if not found:
         reason = "It has no IPv4 network that other nodes could be in."
         yield not_applicable(NotApplicable.NOT_REQUESTED, reason, name)
+    guests = _guests(links, local)
     for address, network in sorted(found.items()):
         subject = f"{name} {network}"
-        allowed = above | _in_network(network, now)
+        allowed = above | guests | _in_network(network, now)
         wrong = [way for way in ways(now, address, network, allowed) if not way.is_right]
         for way in wrong[:_MOST]:
             part = "" if way.network == network else f" to {way.network}"
@@ -118,6 +119,12 @@ def _judged(
             )
         if not wrong:
             yield passed(subject, observed=f"by '{link.name}'", expected=f"by '{link.name}'")
+
+
+def _guests(links: Interfaces, local: Iterable[LocalAddress]) -> set[str]:
+    """The node's ends of cables into containers, which may have addresses of a data network."""
+    holders = {one.device for one in local if one.is_global}
+    return {one.name for one in links.interfaces if one.kind == "veth"} - holders
 
 
 def _broadcasts(now: Routing) -> Iterator[tuple[IPv4Address, Route]]:

@@ -174,6 +174,15 @@ def test_without_a_network_of_its_own_nothing_is_judged(mine):
     assert judged(mine=mine) == {"eth1": NOT}
 
 
+def test_containers_may_have_addresses_of_the_network():
+    veth = {"linkinfo": {"info_kind": "veth"}}
+    links = [link("eth0", **veth), link("eth1"), link("cali1", **veth)]
+    assert judged([{"dst": "10.1.1.50", "dev": "cali1", "scope": "link"}], links=links) == GOOD
+    expected = {f"eth1 {DATA} to 10.1.1.50/32": FAIL}
+    assert judged([{"dst": "10.1.1.50", "dev": "eth0"}], links=links) == expected
+    assert judged([{"dst": "10.1.1.50", "dev": "cali1"}]) == expected
+
+
 def test_a_vrf_is_left_alone():
     links = [link("eth1", master="red"), link("red", linkinfo={"info_kind": "vrf"})]
     assert judged(links=links) == {"eth1": NOT}
