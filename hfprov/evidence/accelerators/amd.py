@@ -10,12 +10,12 @@ from msgspec.structs import asdict, replace
 
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence import amd_smi, rocm_smi
+from hfprov.evidence.accelerators.amd_memory import ecc_of, repair_of, total
 from hfprov.evidence.accelerators.model import (
     Accelerator,
     DeviceError,
     Ecc,
     Interconnect,
-    MemoryRepair,
     PcieLink,
     Process,
     Report,
@@ -24,7 +24,7 @@ from hfprov.evidence.accelerators.model import (
     Vendor,
 )
 from hfprov.evidence.accelerators.tool_failures import failed_report
-from hfprov.evidence.amd_smi_facts import AmdSmi, EccBlock, Gpu, PageState, PortState
+from hfprov.evidence.amd_smi_facts import AmdSmi, Gpu, PortState
 from hfprov.evidence.failures import ToolFailure
 from hfprov.evidence.fields import FieldError
 from hfprov.evidence.pcie import GENERATIONS, normal_address
@@ -146,8 +146,8 @@ def _accelerator(gpu: Gpu) -> Accelerator:
         driver_version=(software.driver_version or "") if software else "",
         firmware=_firmware(gpu),
         pcie=_pcie(gpu),
-        ecc=_ecc(gpu),
-        repair=_repair(gpu),
+        ecc=ecc_of(gpu),
+        repair=repair_of(gpu),
         temperatures=_temperatures(gpu),
         power_w=power.socket_w if power else None,
         power_limit_w=gpu.limits.socket_power_w if gpu.limits else None,
@@ -201,50 +201,6 @@ def _pcie(gpu: Gpu) -> PcieLink:
 
 def _generation(speed: float | None) -> int | None:
     return None if speed is None else GENERATIONS.get(speed)
-
-
-def _ecc(gpu: Gpu) -> Ecc:
-    if gpu.ecc is None:
-        return Ecc()
-    return Ecc(
-        enabled=_enabled(gpu.ecc.blocks),
-        volatile_corrected=gpu.ecc.correctable,
-        volatile_uncorrected=_sum(
-            _worst(gpu.ecc.uncorrectable, _counted(gpu.ecc.blocks)), gpu.ecc.deferred
-        ),
-        unrepairable="more of its pages are bad than the board allows"
-        if gpu.ecc.too_many_bad_pages
-        else "",
-    )
-
-
-def _enabled(blocks: tuple[EccBlock, ...]) -> bool | None:
-    """Whether the memory (UMC) is protected; other blocks are off by design on many parts."""
-    memory = [one.state for one in blocks if one.name.upper() == "UMC" and one.state]
-    return None if not memory else all(state == "ENABLED" for state in memory)
-
-
-def _counted(blocks: tuple[EccBlock, ...]) -> int | None:
-    return _sum(*(one.uncorrectable for one in blocks))
-
-
-def _sum(*counts: int | None) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
-
-
-def _worst(*counts: int | None) -> int | None:
-    return max((count for count in counts if count is not None), default=None)
-
-
-def _repair(gpu: Gpu) -> MemoryRepair:
-    pages = gpu.bad_pages
-    if pages is None or not pages.available:
-        return MemoryRepair()
-    states = [one.state for one in pages.pages]
-    return MemoryRepair(
-        "pages", len(states), PageState.PENDING in states, PageState.UNRESERVABLE in states
-    )
 
 
 def _temperatures(gpu: Gpu) -> Temperatures:
@@ -320,8 +276,8 @@ def _card(card: Card, facts: rocm_smi.RocmSmi) -> Accelerator:
             replays=card.pcie_replay_count,
         ),
         ecc=Ecc(
-            volatile_corrected=_sum(*(one.correctable for one in blocks)),
-            volatile_uncorrected=_sum(*(one.uncorrectable for one in blocks)),
+            volatile_corrected=total(*(one.correctable for one in blocks)),
+            volatile_uncorrected=total(*(one.uncorrectable for one in blocks)),
         ),
         temperatures=Temperatures(
             core=card.junction_c if card.junction_c is not None else card.edge_c,

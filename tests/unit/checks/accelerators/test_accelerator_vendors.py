@@ -122,6 +122,20 @@ def test_more_bad_pages_than_the_board_allows(bare, exceeded, found):
     assert rest(node) == (expected_of("ecc_errors", FAIL) if found else {})
 
 
+@pytest.mark.parametrize(
+    ("on", "found"),
+    [("GFX SDMA MMHUB", False), ("GFX SDMA MMHUB ATHUB HDP", True), ("UMC DF", False)],
+)
+def test_memory_that_the_host_protects_is_not_called_unprotected(bare, on, found):
+    node = mi300x(bare)
+    names = ("UMC", "SDMA", "GFX", "MMHUB", "ATHUB", "HDP", "DF")
+    states = {name: "ENABLED" if name in on.split() else "DISABLED" for name in names}
+    rows = [amd_static(n) for n in range(8)]
+    rows[3]["ras"] = {"ecc_block_state": states}
+    node.command("amd-smi static --json", json.dumps(rows))
+    assert rest(node) == (expected_of("ecc_mode", FAIL) if found else {})
+
+
 def test_the_kernel_that_rocm_does_not_support_is_refused(bare):
     node = mi300x(bare)
     node.put("file /etc/os-release", 'ID=ubuntu\nVERSION_ID="22.04"\n')
