@@ -11,17 +11,17 @@ from msgspec import Struct
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError
 from hfprov.evidence import systemd
-from hfprov.evidence.packet_filter import NFT, nft_tables
+from hfprov.evidence.packet_filter import NFT, OWN_TABLE, nft_tables
 from hfprov.evidence.systemd import Properties
 from hfprov.evidence.systemd_units import together
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Result, Source, command, file
 
-TABLE = "table inet hfprov_management"
+TABLE = f"table inet {OWN_TABLE}"
 RULES_FILE = file("/etc/hfprov/management.nft")
 UNIT = "hfprov-firewall.service"
 UNIT_FILE = file(f"/etc/systemd/system/{UNIT}")
-_LIST = command("nft", "--stateless", "list", "table", "inet", "hfprov_management")
+_LIST = command("nft", "--stateless", "list", "table", "inet", OWN_TABLE)
 _UNIT_READ = together(
     command("systemctl", "show", "--property=LoadState,UnitFileState,NeedDaemonReload", "--", UNIT)
 )

@@ -17,6 +17,8 @@ from hfprov.evidence.filter_rules import Chain, iptables_chains, nft_chains
 from hfprov.evidence.text import clean
 from hfprov.reading import KIB, Observation, Source, command
 
+OWN_TABLE = "hfprov_management"
+"""The role's; it is listed whatever is in it, as one that is left over has no chains."""
 _TABLES_MARK = "hfprov-tables"
 # Debian's iptables keeps its rules in nft's tables, and does not need nft to be there.
 _NFT_SCRIPT = f"""\
@@ -30,14 +32,15 @@ printf '%s\\n{_TABLES_MARK}\\n' "$chains"
 listed=' '
 while read -r word kind name hook rest; do
   case "$word $kind $hook" in
-    'table '*) family=$kind table=$name ;;
+    'table '*)
+      family=$kind table=$name
+      [ "$table" = {OWN_TABLE} ] || continue ;;
     'type filter '*|'type route output')
-      case "$hook $listed " in
-        forward*|*" $family/$table "*) ;;
-        *) listed="$listed$family/$table "
-           nft --stateless list table "$family" "$table" </dev/null || exit ;;
-      esac ;;
+      case "$hook $listed " in forward*|*" $family/$table "*) continue ;; esac ;;
+    *) continue ;;
   esac
+  listed="$listed$family/$table "
+  nft --stateless list table "$family" "$table" </dev/null || exit
 done <<END
 $chains
 END"""
