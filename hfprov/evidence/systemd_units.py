@@ -29,24 +29,26 @@ properties=$1 files=$2 listed=$3
 shift 3
 told=$(busctl --timeout=5 call org.freedesktop.systemd1 /org/freedesktop/systemd1 \\
     org.freedesktop.systemd1.Manager ListUnitsByNames as $# "$@" 2>/dev/null |
-  grep -oE '"([A-Za-z0-9:_.@-]+)" ("\\1" "not-found|"[^"]*" "(loaded|masked))" "inactive" "dead"')
-quiet=' ' IFS='
+  grep -oE '"[A-Za-z0-9:_.@-]+" "[^"]*" "(not-found|loaded|masked)" "[a-z-]+" "[a-z-]+"')
+done=' ' IFS='
 '
 for line in $told; do
-  name=${line#\\"} line=${line%\\" \\"inactive*}
-  quiet="$quiet${name%%\\"*}=${line##*\\"} "
+  unit=${line#\\"} unit=${unit%%\\"*} line=${line%\\"}
+  sub=${line##*\\"} line=${line%\\" \\"*}
+  active=${line##*\\"} line=${line%\\" \\"*}
+  case "${line##*\\"}/$active/$sub $listed " in
+    not-found/inactive/dead*|[lm]*" $unit "*) ;;
+    *) continue ;;
+  esac
+  printf '%s=%s\\n' Id "$unit" Names "$unit" LoadState "${line##*\\"}" \\
+    ActiveState "$active" SubState "$sub"
+  echo
+  done="$done$unit "
 done
 unset IFS
 for unit do
   shift
-  case "$quiet $listed " in
-    *" $unit="not-found*) state=not-found ;;
-    *" $unit="*" $unit "*) state=${quiet#*" $unit="} state=${state%% *} ;;
-    *) set -- "$@" "$unit"; continue ;;
-  esac
-  printf '%s=%s\\n' Id "$unit" Names "$unit" \\
-    LoadState "$state" ActiveState inactive SubState dead
-  echo
+  case $done in *" $unit "*) ;; *) set -- "$@" "$unit" ;; esac
 done
 [ $# != 0 ] || exit 0
 shown=$(systemctl show --timestamp=unix "--property=$properties" -- "$@") || exit
@@ -80,9 +82,8 @@ hand it still says ``enabled``; and where an alias is left, it says so for ever.
 To show a unit that a node does not have costs its systemd a search of all folders and an answer of
 250 properties; with the units of other distributions, those were more than half the cost of an
 observation. A unit that is there and does nothing costs it as much: it is read anew each time, with
-whether it is enabled and preset. So systemd is first asked in one call which units are not there or
-not active (org.freedesktop.systemd1(5), ListUnitsByNames, since version 230); without an answer all
-are shown.
+whether it is enabled and preset. So systemd is first asked in one call in which state all units are
+(org.freedesktop.systemd1(5), ListUnitsByNames, since version 230); without an answer all are shown.
 """
 _LISTED = frozenset({"Id", "Names", "LoadState", "ActiveState", "SubState", "UnitFileState"})
 """What is known of a unit by the first call and by the links that start or mask it."""

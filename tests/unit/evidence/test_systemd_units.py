@@ -233,12 +233,25 @@ IDLE = '"chrony.service" "The time" "{}" "inactive" "dead" "" "/org/x" 0 "" "/"'
         ("masked", f"{WANTS}x.service\nMask=/etc/systemd/system/chrony.service", "masked"),
     ],
 )
-def test_a_unit_that_does_nothing_is_told_by_the_list_and_by_links(run, loaded, links, state):
+def test_a_unit_is_told_by_the_list_and_by_links(run, loaded, links, state):
     read = units("chrony.service", properties=["ActiveState", "UnitFileState"])
     done = run(read, states=f"a(ssssssouso) 1 {IDLE.format(loaded)}")
     unit = parse(f"{done.stdout.partition('Link=')[0]}{links}\n").units["chrony.service"]
     assert unit["LoadState"] == loaded
     assert (unit["ActiveState"], unit["UnitFileState"]) == ("inactive", state)
+
+
+def test_a_unit_at_work_is_told_by_the_list_too(run, tmp_path):
+    read = units("chrony.service", properties=["ActiveState", "UnitFileState"])
+    at_work = IDLE.format("loaded").replace('"inactive" "dead"', '"active" "running"')
+    done = run(read, states=f"a(ssssssouso) 1 {at_work}")
+    unit = parse(done.stdout).units["chrony.service"]
+    assert (unit["LoadState"], unit["ActiveState"], unit["SubState"]) == (
+        "loaded",
+        "active",
+        "running",
+    )
+    assert not (tmp_path / "asked").exists()
 
 
 def test_a_listed_unit_has_no_state_at_boot_where_links_are_not_told():
