@@ -82,12 +82,16 @@ def write_inventory(state: RackState, paths: RackPaths) -> None:
 
 
 _CONTAINER_VARIABLES: dict[str, str | int] = {"time_sync_control_clock": False}
+_VM_VARIABLES: dict[str, str | int] = {"kernel_headers": False}
+"""A virtual machine has a clock and limits of its own, and a kernel, of which no headers are at
+hand."""
 _ABOUT = """# Yours to change: it is written once per rack. eth0 is management, eth1 is data.
 # Containers share the machine's clock, so chronyd must not control it (time_sync_control_clock).
 # No container runtime is declared (container_runtime_engine), because Docker or Podman would add
 # half a minute to the first provisioning of a rack; 'docker' or 'podman' work here as well.
 # Limits are set here only where root may not raise them (no CAP_SYS_RESOURCE): to the most that
-# containers on this machine can have.
+# containers on this machine can have. Virtual machines have kernels to choose from, but no headers
+# of them (kernel_headers).
 """
 
 
@@ -128,9 +132,8 @@ def _group_vars(state: RackState, paths: RackPaths) -> dict[str, object]:
         "node_sku": "none",
         "jumbo_mtu_interfaces": ["eth1"],
         "time_sync_servers": [state.time_server_address],
-        # A virtual machine has a clock and limits of its own.
         "container_runtime_engine": "none",
-        **({} if state.engine == "vm" else _CONTAINER_VARIABLES | attainable_limits()),
+        **(_VM_VARIABLES if state.engine == "vm" else _CONTAINER_VARIABLES | attainable_limits()),
     }
 
 

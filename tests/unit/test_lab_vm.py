@@ -258,13 +258,14 @@ def test_an_existing_rack_of_virtual_machines_is_driven_as_one(tmp_path, monkeyp
     assert isinstance(rack._engine, VmEngine)
 
 
-def test_virtual_machines_have_a_clock_and_limits_of_their_own(tmp_path, monkeypatch):
+def test_virtual_machines_have_a_clock_limits_and_kernels_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setattr(access, "attainable_limits", lambda: {"limits_nofile": 1})
     paths = RackPaths(tmp_path)
     own = access._group_vars(state("vm"), paths)
     shared = access._group_vars(state("container"), paths)
     assert shared["time_sync_control_clock"] is False
     assert set(shared) - set(own) == {"time_sync_control_clock", "limits_nofile"}
+    assert set(own) - set(shared) == {"kernel_headers"}
 
 
 def test_what_an_old_qemu_does_not_show_is_said():
