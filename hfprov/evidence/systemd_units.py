@@ -198,7 +198,7 @@ def parse(text: str) -> Shown:
         if block.get("LoadState") == "not-found":
             block = {**_WITHOUT_FILE, **block}  # noqa: PLW2901 - completed
         if linked:
-            block = _with_true_state(_shown(block), names, linked, masked)  # noqa: PLW2901
+            block = _with_true_state(_shown(block), names, linked, masked)  # noqa: PLW2901 - completed
         found.update(dict.fromkeys(names, block))
     return Shown(found, {key: "\n".join(rows) for key, rows in files.items()})
 

@@ -159,6 +159,7 @@ class Histories:
         return found
 
 
+# Two numbers of the record, by which the answers are kept.
 def _is_good(said: Said, subject: str, set_id: int, observed: bool) -> bool | None:  # noqa: FBT001
     """Whether a check passed a subject, or had nothing to say of it; None: neither good nor bad.
 
