@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 
 class Outcome(StrEnum):
@@ -123,6 +123,10 @@ class Verdict(Struct, frozen=True):
     def key(self) -> tuple[str, str]:
         """Identifies the same question on the same host in another run."""
         return (self.check, self.finding.subject)
+
+    def waived_by(self, waived: Waived | None) -> Verdict:
+        """The same verdict, with whoever answers for it; None: nobody does."""
+        return structs.replace(self, finding=structs.replace(self.finding, waiver=waived))
 
 
 def passed(subject: str = "", *, observed: str = "", expected: str = "") -> Finding:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from msgspec import structs
-
 from hfprov.catalogue.profiles import Profile
 from hfprov.certificate.blocking import answers, blockers, unreachable
 from hfprov.certificate.case import ABSENT, Blocker, Case, Diagnosed, Stage
@@ -217,10 +215,7 @@ def diagnosed(
     judged = record.run(newest.run).host(host).judged.get(phase)
     if judged is None or newest.state is HostState.INTERRUPTED or newest.state.unfinished:
         return Diagnosed(newest.run, newest.started_at, (), (), finished=False)
-    plain = [
-        structs.replace(one, finding=structs.replace(one.finding, waiver=None))
-        for one in judged.verdicts
-    ]
+    plain = [one.waived_by(None) for one in judged.verdicts]
     return Diagnosed(
         newest.run,
         judged.at,

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from msgspec import structs
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from hfprov.checks.registry import all_checks
@@ -121,7 +120,7 @@ class Waivers:
             return verdict
         last = max(found, key=lambda one: one.expires)
         waived = Waived(last.owner, last.reason, last.expires)
-        return structs.replace(verdict, finding=structs.replace(verdict.finding, waiver=waived))
+        return verdict.waived_by(waived)
 
 
 NO_WAIVERS = Waivers()

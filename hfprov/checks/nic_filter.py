@@ -33,7 +33,7 @@ from hfprov.evidence.local_addresses import LOCAL_ADDRESSES
 from hfprov.evidence.managed_links import IPV4_ROUTES, LINKS
 from hfprov.evidence.nftables import TABLE
 from hfprov.evidence.packet_filter import PACKET_FILTER, PacketFilter
-from hfprov.verdict import Finding, Impact, failed, passed, warned
+from hfprov.verdict import Finding, Impact, failed, passed, unknown, warned
 
 _INWARDS = ("prerouting", "input", "ingress")
 _OUTWARDS = ("output", "postrouting", "egress")
@@ -98,7 +98,10 @@ def filtered(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     now = routing((), facts.get(IPV4_ROUTES))
     for name in names:
         link = links.find(name)
-        devices = carriers(link, links)[0] if link else {name}
+        if link is None:
+            yield unknown(name, reason="There is no interface of this name.", expected=_EXPECTED)
+            continue
+        devices = carriers(link, links)[0]
         networks = own_networks(devices, local, now)
         own = tuple(map(IPv4Network, networks))
         found = list(drops(rules, Traffic(frozenset(devices), own, tuple(networks.values()))))

@@ -357,3 +357,9 @@ def test_evidence_of_before_the_others_were_listed_is_still_read():
     for answer in (told("", code=1, stderr="denied"), told(OURS, truncated=True)):
         with pytest.raises(NoEvidenceError):
             live(Observation.from_json({"results": {old: [answer]}}))
+
+
+def test_an_interface_that_is_not_there_does_not_pass():
+    declared = Baseline("n1", (), {"jumbo_mtu_interfaces": Value(["eth1", "eth9"], "")})
+    found = findings_of(find_check("nic.filter"), Facts(seen(), declared), declared)
+    assert {one.subject: one.outcome for one in found} == {"eth1": PASS, "eth9": UNKNOWN}
