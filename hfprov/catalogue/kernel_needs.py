@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date
 from enum import StrEnum
 from functools import cache
@@ -10,6 +9,7 @@ from functools import cache
 from pydantic import BaseModel, ConfigDict, Field
 
 from hfprov.catalogue.data import catalogue
+from hfprov.regex import regex
 
 NAMES = (
     *("vm.overcommit_memory", "vm.panic_on_oom", "kernel.shmmax", "user.max_user_namespaces"),
@@ -18,7 +18,7 @@ NAMES = (
     *("net.ipv4.ip_no_pmtu_disc", "net.ipv4.icmp_echo_ignore_all"),
 )
 """The names of the file, which need not be read to ask a node for them."""
-_NUMBER = re.compile(r"-?[0-9]{1,20}")
+_NUMBER = regex(r"-?[0-9]{1,20}")
 
 
 class Effect(StrEnum):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Mapping
 
 from hfprov.errors import NotUnderstoodError
+from hfprov.regex import regex
 
-_NUMBERS = re.compile(r"\d{1,12}")
-_CONDITION = re.compile(r"(>=|<=|==|!=|<|>)\s*([A-Za-z_]+|[0-9][0-9A-Za-z.\-_+~]*)")
+_NUMBERS = regex(r"\d{1,12}")
+_CONDITION = regex(r"(>=|<=|==|!=|<|>)\s*([A-Za-z_]+|[0-9][0-9A-Za-z.\-_+~]*)")
 _COMPARE: Mapping[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,

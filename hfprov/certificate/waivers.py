@@ -26,13 +26,14 @@ from hfprov.checks.registry import all_checks
 from hfprov.container_smoke.judge import CHECKS, MADE
 from hfprov.diagnosis import TOOLS
 from hfprov.errors import Problem, UsageError
+from hfprov.regex import regex
 from hfprov.verdict import Outcome, Verdict, Waived
 
 NEVER = frozenset({"node.identity"})
 BY_FULL_NAME = frozenset({"accelerator.count", "accelerator.sku", "accelerator.model"})
 _COVERABLE = {"fail": Outcome.FAIL, "unknown": Outcome.UNKNOWN}
-_PATTERN = re.compile(r"[a-z_]+\.[a-z_.*?\[\]-]+")
-_WILD = re.compile(r"[*?\[]")
+_PATTERN = regex(r"[a-z_]+\.[a-z_.*?\[\]-]+")
+_WILD = regex(r"[*?\[]")
 
 
 def _end(value: Any) -> Any:

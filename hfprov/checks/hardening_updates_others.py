@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from hfprov.baseline import Baseline
@@ -22,10 +21,11 @@ from hfprov.evidence.update_sources import (
     is_allowed,
 )
 from hfprov.evidence.upgrades_by_others import UPGRADES, of_hooks
+from hfprov.regex import regex
 from hfprov.verdict import Finding, Impact, NotApplicable, failed, not_applicable, passed
 
 Apt = Mapping[str, tuple[str, ...]]
-_EVERYTHING = re.compile(r"\^?(?:|\.[*+]?|\*|\(\.\*\)|\[[a-z0-9.+-]*\][*+]?\.?\*?)\$?")
+_EVERYTHING = regex(r"\^?(?:|\.[*+]?|\*|\(\.\*\)|\[[a-z0-9.+-]*\][*+]?\.?\*?)\$?")
 """Patterns of names that every name matches, as far as they are usual."""
 
 

@@ -31,6 +31,7 @@ from hfprov.evidence.irq_files import (
 from hfprov.evidence.system import MACHINE, Machine
 from hfprov.evidence.systemd import parse_settings, property_of
 from hfprov.reading import Result
+from hfprov.regex import regex
 from hfprov.verdict import Finding, Impact, compared, failed, passed, unknown
 
 DECLARED = (
@@ -81,7 +82,7 @@ DROP_IN_STATEMENTS = (
     f"[Service] ExecStart={_BALANCER} $IRQBALANCE_ARGS $OPTIONS --policyscript={POLICY}",
 )
 _EXECUTABLE, _DIRECTORY = 0o755, 0o755
-_DATA_LINE = re.compile(r"^data='.*'$", re.MULTILINE)
+_DATA_LINE = regex(r"^data='.*'$", re.MULTILINE)
 
 
 def _settings(text: str) -> list[str]:

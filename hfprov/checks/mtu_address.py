@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address
@@ -22,6 +21,7 @@ from hfprov.evidence.local_addresses import (
 )
 from hfprov.evidence.managed_links import LINKS
 from hfprov.evidence.networkd import APPLIED, NETWORKS, Network
+from hfprov.regex import regex
 from hfprov.verdict import (
     Finding,
     Impact,
@@ -208,7 +208,7 @@ def _of_networkd(network: Network) -> tuple[dict[IpAddress, str], bool]:
     return places, has_others or any(ip.is_unspecified for ip in places)
 
 
-_HARMLESS = re.compile(r"(/usr)?(/s?bin/)?ip (-[46] )?(link|route|rule|neigh) ")
+_HARMLESS = regex(r"(/usr)?(/s?bin/)?ip (-[46] )?(link|route|rule|neigh) ")
 
 
 def _may_add(option: Option) -> bool:

@@ -6,7 +6,6 @@ virtual all the way down (veth in a practice node) has no speed, module or neigh
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from hfprov.baseline import Baseline
@@ -28,6 +27,7 @@ from hfprov.evidence.pci_devices import PCI_DEVICES
 from hfprov.evidence.pcie_node import ENDPOINTS
 from hfprov.evidence.rdma_node import RDMA_DEVICES
 from hfprov.evidence.system import MACHINE
+from hfprov.regex import regex
 from hfprov.verdict import (
     Finding,
     Impact,
@@ -40,7 +40,7 @@ from hfprov.verdict import (
 )
 
 VARIABLE = "jumbo_mtu_interfaces"
-_MODE = re.compile(r"([0-9]{1,7})base")
+_MODE = regex(r"([0-9]{1,7})base")
 _MBIT = 1000
 _ONE_VENDOR = 56_000
 """A mode between adapters and switches of one vendor; no standard, and 40 Gbit/s elsewhere."""

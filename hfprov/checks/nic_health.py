@@ -6,7 +6,6 @@ is told by growth between two observations (:mod:`hfprov.checks.growth`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -21,6 +20,7 @@ from hfprov.evidence.ethtool.transceiver import Transceiver
 from hfprov.evidence.managed_links import LINKS
 from hfprov.evidence.net_counters import Family, meaning_of
 from hfprov.evidence.nic_node import NIC_MODULES, NIC_STATISTICS
+from hfprov.regex import regex
 from hfprov.verdict import (
     Finding,
     Impact,
@@ -40,17 +40,17 @@ PAUSE_SHARE = 1e-2
 FEW = 1000
 """A count below which nothing is said when nobody knows of how many frames."""
 
-_RAW = re.compile(r"rx_err_lane_[0-9]+_phy|.*pci_signal_integrity|.*_cqe_.*")
+_RAW = regex(r"rx_err_lane_[0-9]+_phy|.*pci_signal_integrity|.*_cqe_.*")
 """Errors of lanes before correction; of the PCIe side; of requests that software made."""
-_HARMLESS = re.compile(
+_HARMLESS = regex(
     r"rx_steer_missed_packets|rx_nohandler|[rt]x_dropped|rx_if_down_packets|collisions|.*xdp.*"
 )
 """Frames for somebody else: unknown protocols, addresses and VLANs, or an interface taken down."""
-_DURATION = re.compile(r".*_(?:duration|transition)|port_xmit_wait")
-_STORM = re.compile(r".*pause_storm.*")
+_DURATION = regex(r".*_(?:duration|transition)|port_xmit_wait")
+_STORM = regex(r".*pause_storm.*")
 _PORT_TOTALS = ("rx_packets_phy", "frames_rx_ok", "rx_packets", "rx_frames", "rx_total_packets")
 _HOST_TOTALS = ("rx_packets", "rx_total_packets", *_PORT_TOTALS)
-_HOST = re.compile(r"[rt]x_?[0-9]+_.*|.*(?:out_of_buffer|exhausted|alloc).*")
+_HOST = regex(r"[rt]x_?[0-9]+_.*|.*(?:out_of_buffer|exhausted|alloc).*")
 """Counters of the queues of the host; RDMA passes them by."""
 
 

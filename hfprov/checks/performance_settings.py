@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from hfprov.baseline import Baseline
@@ -13,6 +12,7 @@ from hfprov.evidence.performance_units import UNIT, UNITS
 from hfprov.evidence.sysctl_files import FILES, live_settings, parse
 from hfprov.evidence.system import MACHINE, Machine
 from hfprov.evidence.systemd import property_of
+from hfprov.regex import regex
 from hfprov.verdict import (
     Finding,
     Impact,
@@ -26,7 +26,7 @@ from hfprov.verdict import (
 ROLE = "performance"
 LEAVE = "leave"
 SYSCTL_FILE = "/etc/sysctl.d/99-zz-hfprov.conf"
-NAMESPACED = re.compile(r"net\.ipv[46]\.|net\.core\.somaxconn$")
+NAMESPACED = regex(r"net\.ipv[46]\.|net\.core\.somaxconn$")
 """Settings that a network namespace has of its own; all others are the container's host's."""
 OFF_WHERE_ABSENT = frozenset({"kernel.numa_balancing", "vm.zone_reclaim_mode"})
 """A kernel that was built without the feature has no such setting, and does not do it."""

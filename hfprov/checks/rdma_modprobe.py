@@ -5,20 +5,20 @@ A helper of the check 'rdma.rivals'. Lines that ban a module are judged there.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 
 from hfprov.evidence.rdma_boot import Override
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 from hfprov.verdict import Finding, failed, warned
 
 _TAKERS = frozenset({"vfio_pci", "vfio", "pci_stub", "uio_pci_generic", "igb_uio"})
 """Drivers that hold a device for a virtual machine or for a program, away from the kernel."""
 _VENDORS = ("15b3", "1dd8")
 """NVIDIA (Mellanox) and AMD (Pensando): all that these make for PCI is adapters and bridges."""
-_REFUSING = re.compile(r"install \S+ (/usr)?/bin/(true|false)\b")
+_REFUSING = regex(r"install \S+ (/usr)?/bin/(true|false)\b")
 """Bans; see hfprov.evidence.modprobe."""
-_NAMESPACES = re.compile(r"options ib[-_]core .*\bnetns_mode\b")
+_NAMESPACES = regex(r"options ib[-_]core .*\bnetns_mode\b")
 EXPECTED = "nothing of the kind"
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 
 from hfprov.errors import NoEvidenceError
 from hfprov.reading import Result
+from hfprov.regex import regex
 from hfprov.verdict import Finding, compared, failed, passed
 
 MODE = 0o644
 _SHOWN = 3
-_UNSEEN = re.compile(r"[\ufeff\u2028\u2029\r\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_UNSEEN = regex(r"[\ufeff\u2028\u2029\r\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """Characters that no role writes and that editors do not show; programs read them differently."""
 
 

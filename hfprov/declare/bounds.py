@@ -15,8 +15,9 @@ from typing import Any
 
 from hfprov.catalogue.data import catalogue
 from hfprov.declare.files import nearest
+from hfprov.regex import regex
 
-_NUMBER = re.compile(r"[0-9]{1,18}")
+_NUMBER = regex(r"[0-9]{1,18}")
 _MOST_CPUS = 65536
 """As irq_affinity's irq_plan.py: far more than any kernel is built for."""
 _MOST_SHOWN = 60

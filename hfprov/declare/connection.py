@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hfprov.declare.ssh_options import Refusal, SshOptions, jump_parts
+from hfprov.regex import regex
 
 USER_KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
 GLOBAL_KNOWN_HOSTS = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
@@ -103,7 +104,7 @@ _HONOURED = (
 )
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh"})
 _DEFAULT_SUDO_FLAGS = frozenset({"-H", "-S", "-n"})
-_PLAIN_NAME = re.compile(r"[\w.:%\[\]][\w.:%\[\]-]*")
+_PLAIN_NAME = regex(r"[\w.:%\[\]][\w.:%\[\]-]*")
 # '%h' and '%r' would differ per host; observation reads each file once for all hosts.
 _TOKENS: Mapping[str, Callable[[], str]] = {
     "%d": lambda: str(Path.home()),

@@ -22,6 +22,7 @@ from hfprov.evidence.amd_smi_facts import AmdSmi, Gpu, Link, Versions
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
 from hfprov.evidence.fields import documentation_json, flatten, looks_like_json, mapping
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
 _FAILURES = failure_table(
     {
@@ -49,9 +50,9 @@ _FAILURES = failure_table(
         ),
     }
 )
-_VERSION = re.compile(r"^AMDSMI Tool: ", re.MULTILINE)
-_DEVICE_LINE = re.compile(r"^(?:GPU|CPU|CORE): ?[0-9]{1,6}$", re.MULTILINE)
-_CSV_LINE = re.compile(r"^(?:timestamp,)?gpu,[a-z]", re.MULTILINE | re.IGNORECASE)
+_VERSION = regex(r"^AMDSMI Tool: ", re.MULTILINE)
+_DEVICE_LINE = regex(r"^(?:GPU|CPU|CORE): ?[0-9]{1,6}$", re.MULTILINE)
+_CSV_LINE = regex(r"^(?:timestamp,)?gpu,[a-z]", re.MULTILINE | re.IGNORECASE)
 
 
 def parse(text: str) -> AmdSmi | ToolFailure:
@@ -182,9 +183,7 @@ def _json_versions(entry: Any) -> Versions:
     )  # fmt: skip
 
 
-_VERSION_PART = re.compile(
-    r"(AMDSMI Tool|AMDSMI Library version|ROCm version|amdgpu version): (.+)"
-)
+_VERSION_PART = regex(r"(AMDSMI Tool|AMDSMI Library version|ROCm version|amdgpu version): (.+)")
 
 
 def _text_versions(text: str) -> Versions:
@@ -198,7 +197,7 @@ def _text_versions(text: str) -> Versions:
     )  # fmt: skip
 
 
-_SCREEN_VERSION = re.compile(
+_SCREEN_VERSION = regex(
     r"AMD-SMI +(?P<tool>\S+)(?: +amdgpu version: +(?P<driver>\S+))?"
     r"(?: +ROCm version: +(?P<rocm>\S+))?"
 )

@@ -6,27 +6,27 @@ part at all.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence import amd_smi_facts as facts
 from hfprov.evidence.fields import Fields, integer
 from hfprov.evidence.text import clean, is_missing
+from hfprov.regex import regex
 
 _BYTES = {"KB": 1024.0, "MB": 1024.0**2, "GB": 1024.0**3, "TB": 1024.0**4, "B": 1.0}
 _MHZ = ("MHz", "Mhz")
-_ECC_LEAF = re.compile(
+_ECC_LEAF = regex(
     r"(?:ecc_blocks?\.)(?P<block>[a-z0-9_]+)\."
     r"(?P<what>correctable|uncorrectable|deferred)(?:_count)?$"
 )
-_BLOCK_STATE = re.compile(r"ras\.ecc_block_state\.(?P<block>[a-z0-9_]+)$")
-_BLOCK_ENTRY = re.compile(r"ras\.ecc_block_state\.(?P<index>[0-9]+)\.(?P<what>block|status)$")
+_BLOCK_STATE = regex(r"ras\.ecc_block_state\.(?P<block>[a-z0-9_]+)$")
+_BLOCK_ENTRY = regex(r"ras\.ecc_block_state\.(?P<index>[0-9]+)\.(?P<what>block|status)$")
 _TOO_MANY_PAGES = "ras.bad_page_threshold_exceeded"
-_CLOCK_LEAF = re.compile(
+_CLOCK_LEAF = regex(
     r"clocks?\.(?P<name>[a-z0-9_]+)\.(?P<what>clk|cur_clk|min_clk|max_clk|clk_locked|deep_sleep)$"
 )
-_VIOLATION_LEAF = re.compile(
+_VIOLATION_LEAF = regex(
     r"(?:throttle|violation)s?\.(?P<name>[a-z0-9_]+?)_"
     r"(?P<what>accumulated|violation_status|violation_activity|status|activity)"
     r"(?P<xcp>\.[a-z0-9_.]+)?$"
@@ -165,7 +165,7 @@ def _percent(read: Fields, path: str, text: str) -> float | None:
 
 
 _NO_PROCESSES = "no running processes"
-_PROCESS = re.compile(r"(?P<prefix>(?:process_list\.[0-9]+\.)?process_info(?:#[0-9]+)?)(?:\.|$)")
+_PROCESS = regex(r"(?P<prefix>(?:process_list\.[0-9]+\.)?process_info(?:#[0-9]+)?)(?:\.|$)")
 
 
 def processes(read: Fields) -> tuple[facts.Process, ...] | None:
@@ -216,7 +216,7 @@ def bad_pages(read: Fields) -> facts.BadPages | None:
     return facts.BadPages(available, tuple(pages))
 
 
-_FIRMWARE = re.compile(r"(?P<prefix>(?:fw_list|ucode)\.(?:fw[ _])?[0-9]+)\.(?:fw_id|ucode_name)$")
+_FIRMWARE = regex(r"(?P<prefix>(?:fw_list|ucode)\.(?:fw[ _])?[0-9]+)\.(?:fw_id|ucode_name)$")
 
 
 def firmware(read: Fields) -> tuple[facts.Firmware, ...] | None:

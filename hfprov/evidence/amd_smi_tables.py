@@ -14,11 +14,10 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.amd_smi_facts import Link
 from hfprov.evidence.amd_smi_text import TOOL, Device
 from hfprov.evidence.fields import Fields, integer, not_understood
+from hfprov.regex import regex
 
-_MONITOR = re.compile(r"^ *(?:TIMESTAMP +)?GPU +(?!NAME\b)[A-Z_%]+(?: +[A-Z_%]+)*$", re.MULTILINE)
-_CELL = re.compile(
-    r"[^\s/]+(?:/ *[^\s/]+)?(?: (?:W|%|°C|C|V|mV|J|MHz|MB|GB|KB|B|Mb/s|ns)(?=\s|$))?"
-)
+_MONITOR = regex(r"^ *(?:TIMESTAMP +)?GPU +(?!NAME\b)[A-Z_%]+(?: +[A-Z_%]+)*$", re.MULTILINE)
+_CELL = regex(r"[^\s/]+(?:/ *[^\s/]+)?(?: (?:W|%|°C|C|V|mV|J|MHz|MB|GB|KB|B|Mb/s|ns)(?=\s|$))?")
 _COLUMNS = {
     "XCP": "partition_id", "POWER": "power.socket_power", "PWR_CAP": "limit.max_power",
     "GPU_TEMP": "temperature.hotspot", "GPU_T": "temperature.hotspot",
@@ -37,7 +36,7 @@ _COLUMNS = {
     "GFX_CLKVIOL": "violation.gfx_clk_violation_activity",
 }  # fmt: skip
 _PROCESS_TABLE = "PROCESS INFO:"
-_WIDE_GAP = re.compile(r"\s{2,}")
+_WIDE_GAP = regex(r"\s{2,}")
 
 
 def is_monitor(text: str) -> bool:
@@ -69,7 +68,7 @@ def read_monitor(text: str) -> tuple[list[Device], bool]:
     return devices, whole
 
 
-_USED_OF = re.compile(r"(?P<used>N/A|[^/]+)/(?P<total>.+)(?<!N/A)")
+_USED_OF = regex(r"(?P<used>N/A|[^/]+)/(?P<total>.+)(?<!N/A)")
 
 
 def _monitor_row(header: list[str], number: int, line: str) -> Device:
@@ -108,7 +107,7 @@ def _read_processes(lines: list[str], start: int, devices: list[Device]) -> None
         owner.leaves[f"{prefix}.vram_mem"] = cells[5]
 
 
-_PARTITION = re.compile(r"^CURRENT_PARTITION:[ \t]*$", re.MULTILINE)
+_PARTITION = regex(r"^CURRENT_PARTITION:[ \t]*$", re.MULTILINE)
 _PARTITION_COLUMNS = {
     "GPU_ID": "", "MEMORY": "partition.memory_partition",
     "ACCELERATOR_TYPE": "partition.accelerator_partition", "PARTITION_ID": "partition_id",
@@ -147,7 +146,7 @@ def read_partition(text: str) -> list[Device]:
     return devices
 
 
-_TITLE = re.compile(r"^(?P<title>[A-Z][A-Z /-]* TABLE|XGMI LINK STATUS):[ \t]*$", re.MULTILINE)
+_TITLE = regex(r"^(?P<title>[A-Z][A-Z /-]* TABLE|XGMI LINK STATUS):[ \t]*$", re.MULTILINE)
 _YES_NO = {"T": True, "F": False, "C": True, "NC": False, "ENABLED": True, "DISABLED": False}
 
 
@@ -242,13 +241,13 @@ _TABLES: dict[str, Callable[[str], dict[str, Any]]] = {
     "BI-DIRECTIONAL TABLE": _flag("bidirectional"),
 }
 
-_XGMI_GPU = re.compile(
+_XGMI_GPU = regex(
     r"GPU(?P<gpu>[0-9]{1,6})\s+(?P<bdf>\S+)\s+(?P<rate>\S+(?: G[bT]/s)?)"
     r"\s+(?P<most>\S+(?: Gb/s)?)\s+(?P<type>\S+)\s*$"
 )
-_TRAFFIC = re.compile(r"\s+(?P<way>Read|Write)\s+(?P<cells>\S.*)$")
-_TRAFFIC_CELL = re.compile(r"\S+(?: [KMGT]?B(?=\s|$))?")
-_PORTS = re.compile(r"GPU(?P<gpu>[0-9]{1,6})\s+(?P<bdf>\S+)\s+(?P<ports>[UDX](?:\s+[UDX])*)\s*$")
+_TRAFFIC = regex(r"\s+(?P<way>Read|Write)\s+(?P<cells>\S.*)$")
+_TRAFFIC_CELL = regex(r"\S+(?: [KMGT]?B(?=\s|$))?")
+_PORTS = regex(r"GPU(?P<gpu>[0-9]{1,6})\s+(?P<bdf>\S+)\s+(?P<ports>[UDX](?:\s+[UDX])*)\s*$")
 
 
 def _xgmi_metrics(lines: list[tuple[int, str]], devices: dict[int, Device]) -> None:

@@ -17,11 +17,12 @@ from msgspec import Struct, field
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.fields import integer, not_understood
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
 TOOL = "amd-smi"
-_DEVICE = re.compile(r"(GPU|CPU|CORE): ?([0-9]{1,6})$")
-_ENTRY = re.compile(r"( +)(?:- )?([A-Za-z0-9_#/.+ -]{1,80}?):(?: (.*))?$")
-_PROMPT = re.compile(r"\S*[$#] ")
+_DEVICE = regex(r"(GPU|CPU|CORE): ?([0-9]{1,6})$")
+_ENTRY = regex(r"( +)(?:- )?([A-Za-z0-9_#/.+ -]{1,80}?):(?: (.*))?$")
+_PROMPT = regex(r"\S*[$#] ")
 _DEEPEST = 16
 
 
@@ -150,19 +151,17 @@ def read_csv(text: str) -> list[Device]:
     return devices
 
 
-_CSV_HEADER = re.compile(r"(?:timestamp,)?gpu,[a-z]", re.IGNORECASE)
-_BARE_LIST = re.compile(r"(?<=,)\[[^\[\]\"\n]*\](?=,|$)", re.MULTILINE)
+_CSV_HEADER = regex(r"(?:timestamp,)?gpu,[a-z]", re.IGNORECASE)
+_BARE_LIST = regex(r"(?<=,)\[[^\[\]\"\n]*\](?=,|$)", re.MULTILINE)
 """A cell that is a list (``[0, 0]``), which early releases do not quote."""
 
-_SCREEN_TOP = re.compile(
-    r"\| *BDF +GPU-Name *\| *Mem-Uti +Temp +UEC +Power-Usage *\|", re.IGNORECASE
-)
-_SCREEN_FIRST = re.compile(
+_SCREEN_TOP = regex(r"\| *BDF +GPU-Name *\| *Mem-Uti +Temp +UEC +Power-Usage *\|", re.IGNORECASE)
+_SCREEN_FIRST = regex(
     r"\| *(?P<bdf>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]) +(?P<name>[^|]*?) *\|"
     r" *(?P<mem>N/A|[0-9.]+ ?%) +(?P<temp>N/A|[0-9.]+ ?°?C) +(?P<uec>N/A|[0-9]+)"
     r" +(?P<power>[^|]*?) *\|$"
 )
-_SCREEN_SECOND = re.compile(
+_SCREEN_SECOND = regex(
     r"\| *(?P<gpu>[0-9]{1,6}) +(?P<hip>\S+) +(?P<oam>\S+) +(?P<mode>[^| ]+) *\|"
     r" *(?P<gfx>N/A|[0-9.]+ ?%) +(?P<fan>\S+(?: ?%)?) +(?P<memory>[^|]*?) *\|$"
 )
@@ -203,7 +202,7 @@ def _rows(lines: list[str]) -> Iterator[str]:
             yield stripped
 
 
-_HALF = re.compile(r"N/A|[^/]+")
+_HALF = regex(r"N/A|[^/]+")
 
 
 def _halves(cell: str) -> tuple[str, str]:
@@ -258,12 +257,12 @@ _ALIASES = {
     "size": "vram.size", "gfx_clock": "clock.gfx_0.clk", "gfx_clk": "clock.gfx_0.clk",
     "mem_clock": "clock.mem_0.clk",
 }  # fmt: skip
-_FLAT_CLOCK = re.compile(
+_FLAT_CLOCK = regex(
     r"((?:gfx|mem|vclk|dclk|soc|fclk|socclk)(?:_[0-9]+)?)_"
     r"(clk|min_clk|max_clk|clk_locked|deep_sleep)$"
 )
-_FLAT_ECC = re.compile(r"([a-z0-9_]+)_((?:un)?correctable_count|deferred_count)$")
-_FLAT_VIOLATION = re.compile(r"[a-z0-9_]+_(?:accumulated|violation_status|violation_activity)$")
+_FLAT_ECC = regex(r"([a-z0-9_]+)_((?:un)?correctable_count|deferred_count)$")
+_FLAT_VIOLATION = regex(r"[a-z0-9_]+_(?:accumulated|violation_status|violation_activity)$")
 
 
 def with_paths(leaves: dict[str, Any]) -> dict[str, Any]:

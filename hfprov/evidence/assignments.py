@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hfprov.regex import regex
+
 _VALUE = r"""(?:"([^"]*)"|'([^']*)'|([^\s;"'&|)}]*))"""
 _COMMENT = ("#", ";", "--", "//")
-_COPY = re.compile(r"(~|\.(bak|old|orig|rej|sw[a-p]|save|dpkg-[a-z]+|rpm(save|new|orig)))$")
+_COPY = regex(r"(~|\.(bak|old|orig|rej|sw[a-p]|save|dpkg-[a-z]+|rpm(save|new|orig)))$")
 
 
 def is_read(path: str) -> bool:

@@ -8,7 +8,6 @@ image brought along, with another machine's id in its name, may come before the 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
@@ -16,9 +15,10 @@ from msgspec.structs import replace
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.grub_config import Entry, expand, split_words
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
-_KEY = re.compile(r"([a-z][a-z0-9_-]*)[ \t]+(.*)")
-_SEGMENT = re.compile(r"\d+|[A-Za-z]+|~|\^")
+_KEY = regex(r"([a-z][a-z0-9_-]*)[ \t]+(.*)")
+_SEGMENT = regex(r"\d+|[A-Za-z]+|~|\^")
 
 
 def parse_bls(name: str, text: str, environment: Mapping[str, str]) -> Entry:

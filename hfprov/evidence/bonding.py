@@ -6,7 +6,6 @@ text (``cat /proc/net/bonding/*``) give several bonds.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import empty, integer, lines_of, value_or_none
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 
 class BondMode(StrEnum):
@@ -88,7 +88,7 @@ class Bond(Struct, frozen=True):
 
 _NO_ADDRESS = "00:00:00:00:00:00"
 _STARTS = "Ethernet Channel Bonding Driver:"
-_SPEED = re.compile(r"(?P<mbps>[0-9]{1,9}) Mbps")
+_SPEED = regex(r"(?P<mbps>[0-9]{1,9}) Mbps")
 
 
 class _Block(Struct):

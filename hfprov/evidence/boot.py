@@ -6,7 +6,6 @@ tmpfiles.d(5) or a script of the network may set something else after it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
@@ -19,6 +18,7 @@ from hfprov.evidence.systemd import Properties
 from hfprov.evidence.systemd_units import shown_units, units
 from hfprov.evidence.text import excerpt
 from hfprov.reading import Observation, Source, file
+from hfprov.regex import regex
 
 _TARGETS = tuple(file(f"/{place}/systemd/system/default.target") for place in ("etc", "usr/lib"))
 
@@ -63,18 +63,18 @@ class BootSetting(Struct, frozen=True):
     line: str
 
 
-_SYSCTL = re.compile(r"([\"']?)\b([a-z]\w*(?:[./][\w*-]+)+)\s*=\s*([\"']?)([^\"';&|#]+)\3\1")
-_ECHO = re.compile(
+_SYSCTL = regex(r"([\"']?)\b([a-z]\w*(?:[./][\w*-]+)+)\s*=\s*([\"']?)([^\"';&|#]+)\3\1")
+_ECHO = regex(
     r"echo\s+(?:-n\s+)?[\"']?([^\"'>|;]+?)[\"']?\s*(?:>|\|\s*(?:sudo\s+)?tee\s)\s*/proc/sys/([\w./-]+)"
 )
-_TMPFILE = re.compile(r"[wf]\S*\s+/proc/sys/(\S+)\s+\S+\s+\S+\s+\S+\s+\S+\s+(.+)")
-_MTU = re.compile(r"\bmtu\s+([0-9]{2,6})\b")
-_GOVERNOR = re.compile(
+_TMPFILE = regex(r"[wf]\S*\s+/proc/sys/(\S+)\s+\S+\s+\S+\s+\S+\s+\S+\s+(.+)")
+_MTU = regex(r"\bmtu\s+([0-9]{2,6})\b")
+_GOVERNOR = regex(
     r"(?:scaling_governor|cpupower\s).*?\b"
     r"(performance|powersave|ondemand|conservative|schedutil|userspace)\b"
     r"|echo\s+[\"']?([a-z]+)[\"']?\s*(?:>|\|).*scaling_governor"
 )
-_HUGE_PAGES = re.compile(
+_HUGE_PAGES = regex(
     r"transparent_hugepage/enabled\W.*?\b(always|madvise|never)\b"
     r"|echo\s+[\"']?(always|madvise|never)[\"']?\s*(?:>|\|).*transparent_hugepage/enabled"
 )

@@ -26,6 +26,7 @@ from hfprov.evidence.grub_config import (
 )
 from hfprov.evidence.text import clean
 from hfprov.reading import Observation, Result, Source, complete_text, file, glob
+from hfprov.regex import regex
 
 CONFIGURATIONS = (
     file("/boot/grub/grub.cfg", limit=1 << 20),
@@ -38,7 +39,7 @@ DEFAULTS = file("/etc/default/grub")
 DROP_INS = glob("/etc/default/grub.d/*.cfg")
 # What a loader or an installer adds, and no configuration says.
 _ADDED = ("BOOT_IMAGE", "initrd", "vt.handoff")
-_ASSIGNMENT = re.compile(r"^[ \t]*(?:export[ \t]+)?(GRUB_[A-Z_]+)(\+?)=(.*)$", re.MULTILINE)
+_ASSIGNMENT = regex(r"^[ \t]*(?:export[ \t]+)?(GRUB_[A-Z_]+)(\+?)=(.*)$", re.MULTILINE)
 
 
 class BootLoader(Struct, frozen=True):

@@ -12,6 +12,7 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.cpulist import parse_cpulist
 from hfprov.evidence.limits import amount
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 
 class Kind(StrEnum):
@@ -62,8 +63,8 @@ def numbers(text: str) -> frozenset[int]:
 
 
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KMGTPE]?)B?")
-_PERCENT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)%")
+_SIZE = regex(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KMGTPE]?)B?")
+_PERCENT = regex(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)%")
 
 
 def time_per_second(text: str) -> float:

@@ -19,6 +19,7 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
 from hfprov.evidence.fields import json_value, mapping, numbered_lines, sequence
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
 TOOL = "cdi"
 _LARGEST = 1024 * 1024
@@ -79,10 +80,10 @@ _FAILURES = failure_table(
         FailureKind.OTHER: ("level=(?:error|fatal)", r"^ERRO\[", r"^error\b", "failed to"),
     }
 )
-_FOUND = re.compile(r"Found ([0-9]{1,9}) CDI devices?")
-_QUALIFIED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*=[^\s=]+$")
-_PLACEHOLDER = re.compile(r"\{\{ *\.?([A-Za-z0-9_.]{1,60}) *\}\}")
-_SPEC_KEY = re.compile(r"^(?:cdiVersion|kind|devices|containerEdits)[ \t]*:", re.MULTILINE)
+_FOUND = regex(r"Found ([0-9]{1,9}) CDI devices?")
+_QUALIFIED = regex(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*=[^\s=]+$")
+_PLACEHOLDER = regex(r"\{\{ *\.?([A-Za-z0-9_.]{1,60}) *\}\}")
+_SPEC_KEY = regex(r"^(?:cdiVersion|kind|devices|containerEdits)[ \t]*:", re.MULTILINE)
 
 
 def parse(text: str) -> CdiSpec | CdiList | ToolFailure:

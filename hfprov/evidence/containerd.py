@@ -6,7 +6,6 @@ TOML that was cut at the end of a line is still TOML, so an absent runtime may a
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +16,7 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
 from hfprov.evidence.fields import mapping
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
 TOOL = "containerd"
 _LARGEST = 1024 * 1024
@@ -60,7 +60,7 @@ _FAILURES = failure_table(
     }
 )
 # Python's TOML reader takes quadratic time for a key of thousands of dotted parts.
-_MANY_DOTS = re.compile(r"(?<![\w-])(?:(?:[\w-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*\.[ \t]*){32}")
+_MANY_DOTS = regex(r"(?<![\w-])(?:(?:[\w-]+|\"[^\"\n]*\"|'[^'\n]*')[ \t]*\.[ \t]*){32}")
 _PLUGINS = ("io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri")
 
 

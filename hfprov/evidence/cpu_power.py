@@ -22,6 +22,7 @@ from hfprov.reading import (
     glob,
     text_source,
 )
+from hfprov.regex import regex
 
 _MOST_CPUS = 8192
 _GOVERNORS = glob(
@@ -100,7 +101,7 @@ def parse_swaps(text: str) -> tuple[str, ...]:
 
 SWAPS: Source[tuple[str, ...]] = text_source("swap spaces", _SWAPS, parse_swaps)
 
-_ACCELERATOR = re.compile(r"^PCI_CLASS=(?:12|302|380)[0-9A-F]{2,4}$", re.MULTILINE)
+_ACCELERATOR = regex(r"^PCI_CLASS=(?:12|302|380)[0-9A-F]{2,4}$", re.MULTILINE)
 """PCI classes: processing accelerators, 3D controllers, other display controllers."""
 
 

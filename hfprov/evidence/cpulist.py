@@ -7,17 +7,16 @@ Source: the kernel's Documentation/admin-guide/kernel-parameters.rst, section "c
 
 from __future__ import annotations
 
-import re
-
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 MAX_CPUS = 65536
 """Linux supports 8192 CPUs on the largest configurations; a list that names more is garbage."""
 
 _GROUP_DIGITS = 8
-_PART = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?(?::([0-9]{1,9})(?:/([0-9]{1,9}))?)?")
-_MASK = re.compile(r"(?:0[xX])?[0-9a-fA-F]+(?:,[0-9a-fA-F]*)*")
+_PART = regex(r"([0-9]{1,9})(?:-([0-9]{1,9}))?(?::([0-9]{1,9})(?:/([0-9]{1,9}))?)?")
+_MASK = regex(r"(?:0[xX])?[0-9a-fA-F]+(?:,[0-9a-fA-F]*)*")
 
 
 def parse_cpulist(text: str) -> tuple[int, ...]:

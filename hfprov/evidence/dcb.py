@@ -6,7 +6,6 @@ no name of a device: the command line had it. Ask for numbers (``-N``) and JSON 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct, field
@@ -22,6 +21,7 @@ from hfprov.evidence.net_lines import (
     on_off,
     starts_like_json,
 )
+from hfprov.regex import regex
 
 
 class Dcb(Struct, frozen=True):
@@ -57,7 +57,7 @@ _ARRAYS = (
 )  # fmt: skip
 _SINGLES = ("pfc-cap", "macsec-bypass", "delay", "willing", "ets-cap", "cbs", "total-size")
 _DCBX = frozenset({"host", "lld-managed", "cee", "ieee", "static"})
-_SIZE = re.compile(r"(?P<number>[0-9]{1,12}(?:\.[0-9]+)?)(?P<unit>b|Kb|Mb|Gb|KiB|MiB)?")
+_SIZE = regex(r"(?P<number>[0-9]{1,12}(?:\.[0-9]+)?)(?P<unit>b|Kb|Mb|Gb|KiB|MiB)?")
 _UNITS = {None: 1, "b": 1, "Kb": 1024, "Mb": 1024**2, "Gb": 1024**3, "KiB": 1024, "MiB": 1024**2}
 _DSCP_NAMES = {
     "CS0": 0, "DF": 0, "LE": 1, "CS1": 8, "AF11": 10, "AF12": 12, "AF13": 14, "CS2": 16, "AF21": 18,

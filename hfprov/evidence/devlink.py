@@ -7,7 +7,6 @@ A stored version that differs from the running one means a pending reset.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct, field
@@ -16,8 +15,9 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.devlink_text import read_devices, reporters_of
 from hfprov.evidence.net_lines import Node, json_value
 from hfprov.evidence.text import clean
+from hfprov.regex import regex
 
-_JSON = re.compile(r"\s*(?:[\[{]|$)")
+_JSON = regex(r"\s*(?:[\[{]|$)")
 
 
 class DeviceInfo(Struct, frozen=True):

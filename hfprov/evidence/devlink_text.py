@@ -6,15 +6,15 @@ A device stands at the beginning of a line; what belongs to it is indented below
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import integer, not_understood, numbered
+from hfprov.regex import regex
 
-_DEVICE = re.compile(r"(?P<device>[a-z_]{1,20}/[^\s:]\S{0,100}?):?")
+_DEVICE = regex(r"(?P<device>[a-z_]{1,20}/[^\s:]\S{0,100}?):?")
 _GROUPS = ("versions:", "fixed:", "running:", "stored:")
 
 

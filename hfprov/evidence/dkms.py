@@ -25,6 +25,7 @@ from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Read, Source, command, listing
+from hfprov.regex import regex
 
 STATUS = command("dkms", "status", timeout=30)
 # The parts of modules.dep that are of interest: a whole one is half a megabyte per kernel.
@@ -38,15 +39,15 @@ FILES = tuple(
 )
 """DKMS installs into ``updates/dkms`` on Debian and Ubuntu and into ``extra`` on EL; Ubuntu's
 prebuilt modules of NVIDIA are in ``kernel/nvidia-BRANCH``."""
-_LINE = re.compile(
+_LINE = regex(
     r"(?P<module>[^\s,/:]+)(?:/|, )(?P<version>[^\s,:/]+)"
     r"(?:, (?P<kernel>[^\s,:]+))?(?:, (?P<arch>[^\s,:]+))?"
     r": (?P<state>added|built|installed-weak|installed|broken)(?P<rest>.*)"
 )
-_COMPLAINT = re.compile(
+_COMPLAINT = regex(
     r"(?:Error!|Warning|WARNING|Deprecated feature|dkms\.conf|Your |Consult )", re.IGNORECASE
 )
-_MODULE_FILE = re.compile(r"(?P<name>[A-Za-z0-9_-]+)\.ko(?:\.(?:xz|zst|gz))?")
+_MODULE_FILE = regex(r"(?P<name>[A-Za-z0-9_-]+)\.ko(?:\.(?:xz|zst|gz))?")
 
 
 class BuildState(StrEnum):

@@ -6,27 +6,27 @@ A structure begins with ``Handle 0x0100, DMI type 1, 27 bytes``, names itself, a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
 
 from hfprov.evidence.host_values import bad_line, numbered_lines
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
-_HANDLE = re.compile(r"Handle 0x([0-9A-Fa-f]{4}), DMI type ([0-9]{1,3}), ([0-9]{1,5}) bytes\.?")
-_ANNOUNCED = re.compile(r"([0-9]{1,6}) structures occupying ([0-9]{1,9}) bytes\.")
-_HEADER = re.compile(
+_HANDLE = regex(r"Handle 0x([0-9A-Fa-f]{4}), DMI type ([0-9]{1,3}), ([0-9]{1,5}) bytes\.?")
+_ANNOUNCED = regex(r"([0-9]{1,6}) structures occupying ([0-9]{1,9}) bytes\.")
+_HEADER = regex(
     r"#|SMBIOS |Getting SMBIOS|Scanning |Table at |Legacy DMI|DMI [0-9.]+ present"
     r"|\d+ structures|Reading SMBIOS|Wrong DMI|Invalid entry|<[A-Z ]+>|\t*<(?:TRUNCATED|BAD)"
 )
-_DAMAGE = re.compile(
+_DAMAGE = regex(
     r"<TRUNCATED>|<BAD INDEX>|Wrong DMI|Invalid entry length|Broken|denied|sorry|failed"
     r"|not permitted|[Cc]ould not|[Cc]annot|Can't|error|No such"
 )
 _TAB = 8
 """Blanks that a tab becomes when a script expands it."""
-_PART = re.compile(r"On Board Device (?:[0-9]+ )?Information|Additional Information [0-9]+")
+_PART = regex(r"On Board Device (?:[0-9]+ )?Information|Additional Information [0-9]+")
 _END_OF_TABLE = 127
 
 

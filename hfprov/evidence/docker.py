@@ -5,7 +5,6 @@ A document without a server is a :class:`ToolFailure`: the client alone proves n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +23,7 @@ from hfprov.evidence.fields import (
     sequence,
 )
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
 TOOL = "docker"
 
@@ -98,7 +98,7 @@ def parse(text: str) -> DockerInfo | DaemonConfig | ToolFailure:
     )
 
 
-_ENTRY = re.compile(r"(?P<indent> *)(?P<key>[A-Za-z][^:]{0,60}):(?: (?P<value>.*))?$")
+_ENTRY = regex(r"(?P<indent> *)(?P<key>[A-Za-z][^:]{0,60}):(?: (?P<value>.*))?$")
 _DEEPEST = 8
 
 

@@ -6,7 +6,6 @@ without a driver for the memory controller nothing is counted.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -14,9 +13,10 @@ from msgspec import Struct
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import natural
 from hfprov.evidence.sysfs_attributes import one_line
+from hfprov.regex import regex
 
-_COUNT = re.compile(r".*/mc/mc([0-9]{1,4})/([cu]e_(?:noinfo_)?count)")
-_DIMM = re.compile(
+_COUNT = regex(r".*/mc/mc([0-9]{1,4})/([cu]e_(?:noinfo_)?count)")
+_DIMM = regex(
     r".*/mc/mc([0-9]{1,4})/(?:dimm|rank)([0-9]{1,4})/"
     r"(dimm_[cu]e_count|dimm_label|dimm_location|size)"
 )

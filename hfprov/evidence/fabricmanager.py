@@ -14,31 +14,32 @@ from msgspec import Struct, field
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nvidia_smi.values import find_pci_address
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
-_ENTRY = re.compile(
+_ENTRY = regex(
     r"\[([A-Z][a-z]{2}) +(\d{1,2}) (\d{4}) (\d\d:\d\d:\d\d)\] \[([A-Z]+)\] \[tid (\d+)\] (.*)"
 )
-_JOURNAL = re.compile(
+_JOURNAL = regex(
     r"(?:((?:\d{1,2}月|[^\W\d_]{3,5}\.?) +\d{1,2} \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) \S+ )?"
     r"(nv-fabricmanager|nvidia-fabricmanager-start\.sh|systemd)\[\d+\]: (.*)"
 )
-_JOURNAL_ERROR = re.compile(
+_JOURNAL_ERROR = regex(
     r"(?:doesn't|don't|does not) match|\b(?:failed|failure|error|unable|unknown option)\b",
     re.IGNORECASE,
 )
 """Errors of the journal's lines, which have no level."""
-_JOURNAL_START = re.compile(r"Starting .*fabric ?manager", re.IGNORECASE)
-_MISMATCH = re.compile(r"driver interface version (\S+) (?:don't|doesn't|does not) match")
-_START = re.compile(r"Fabric Manager Log initializing at: (\S+ \S+)")
-_VERSION = re.compile(r"Fabric Manager version (\S+) is running")
-_OPTION = re.compile(r"([A-Za-z][A-Za-z0-9 /]+?) = (.*)")
-_SWITCH_ERROR = re.compile(
+_JOURNAL_START = regex(r"Starting .*fabric ?manager", re.IGNORECASE)
+_MISMATCH = regex(r"driver interface version (\S+) (?:don't|doesn't|does not) match")
+_START = regex(r"Fabric Manager Log initializing at: (\S+ \S+)")
+_VERSION = regex(r"Fabric Manager version (\S+) is running")
+_OPTION = regex(r"([A-Za-z][A-Za-z0-9 /]+?) = (.*)")
+_SWITCH_ERROR = regex(
     r"detected NVSwitch (?P<kind>non-fatal|fatal) error (?P<code>\d{1,9})"
     r".*?(?:physical id (?P<id>\d{1,9}))?(?: port (?P<port>\d{1,9}))?$"
 )
-_TOPOLOGY = re.compile(r"topology file NVSwitches: (\d{1,6}), GPUs: (\d{1,6})")
-_SWITCH = re.compile(r"\s*Index: \d+ +Physical Id: (\d+) +PCI Bus ID: (\S+)")
-_GPU_UUID = re.compile(r"added GPU with UUID (GPU-[0-9A-Fa-f-]+)")
+_TOPOLOGY = regex(r"topology file NVSwitches: (\d{1,6}), GPUs: (\d{1,6})")
+_SWITCH = regex(r"\s*Index: \d+ +Physical Id: (\d+) +PCI Bus ID: (\S+)")
+_GPU_UUID = regex(r"added GPU with UUID (GPU-[0-9A-Fa-f-]+)")
 _CONFIGURED = "Successfully configured all the available NVSwitches"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _LONGEST = 2000

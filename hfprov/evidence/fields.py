@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import Pairs, clean, excerpt, is_missing, json_decoder, number
+from hfprov.regex import regex
 
 
 class FieldError(Struct, frozen=True):
@@ -55,8 +56,8 @@ def numbered_lines(text: str, tool: str) -> list[tuple[int, str]]:
     return list(enumerate(lines, start=1))
 
 
-_INDENT = re.compile(r"\n\s+")
-_JSON_START = re.compile(r"^[ \t]*(?:\{[ \t]*(?:$|\"|\})|\[[ \t]*(?:$|\{|\[|\]))", re.MULTILINE)
+_INDENT = regex(r"\n\s+")
+_JSON_START = regex(r"^[ \t]*(?:\{[ \t]*(?:$|\"|\})|\[[ \t]*(?:$|\{|\[|\]))", re.MULTILINE)
 
 
 def looks_like_json(text: str) -> bool:
@@ -135,7 +136,7 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "a number")
 
 
-_INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
+_INTEGER = regex(r"[-+]?[0-9]{1,18}")
 
 
 def integer(text: str) -> int:
@@ -183,7 +184,7 @@ def plain_value(value: Any) -> Any:
     return value
 
 
-_NOT_AVAILABLE = re.compile(r"n/a *\([^)]*\)$", re.IGNORECASE)
+_NOT_AVAILABLE = regex(r"n/a *\([^)]*\)$", re.IGNORECASE)
 
 
 def not_available(text: str) -> bool:
@@ -262,9 +263,7 @@ class Fields:
         self.errors.append(FieldError(name, excerpt(text, 100)))
 
 
-_TOKENS = re.compile(
-    r'"(?:[^"\\\n]|\\.)*"|,(?=\s*[\]}])|^[ \t]*\.\.\.[ \t]*,?[ \t]*$', re.MULTILINE
-)
+_TOKENS = regex(r'"(?:[^"\\\n]|\\.)*"|,(?=\s*[\]}])|^[ \t]*\.\.\.[ \t]*,?[ \t]*$', re.MULTILINE)
 
 
 def documentation_json(text: str) -> tuple[Any, bool]:

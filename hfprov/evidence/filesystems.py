@@ -5,7 +5,6 @@ A file system without a free inode takes no new file, however much room it has; 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -16,13 +15,14 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.system import MOUNTS
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Read, Result, Source, command
+from hfprov.regex import regex
 
 _PLACES = ("/", "/var", "/tmp", "/boot")  # noqa: S108 - asked about, not used
 _HEADING = ["1K-blocks", "Avail", "Inodes", "IFree", "Mounted", "on"]
 _WHOLE = r"([0-9]{1,20})"
 _COUNT = r"([0-9]{1,20}|-)"
-_LINE = re.compile(rf"\s*{_WHOLE}\s+{_WHOLE}\s+{_COUNT}\s+{_COUNT}\s+(.+)")
-_LINE_OF_OLD = re.compile(rf"\S+\s+{_WHOLE}\s+[0-9]+\s+{_WHOLE}\s+\S+\s+(.+)")
+_LINE = regex(rf"\s*{_WHOLE}\s+{_WHOLE}\s+{_COUNT}\s+{_COUNT}\s+(.+)")
+_LINE_OF_OLD = regex(rf"\S+\s+{_WHOLE}\s+[0-9]+\s+{_WHOLE}\s+\S+\s+(.+)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from ipaddress import IPv4Network
 from msgspec import Struct
 
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
 DROP, ACCEPT, JUMP, GOTO, RETURN, OTHER = "drop", "accept", "jump", "goto", "return", "other"
 FAMILIES = ("inet", "ip", "netdev")
@@ -67,12 +68,12 @@ class Chain(Struct, frozen=True):
 Chains = dict[tuple[str, str], Chain]
 """By table and name."""
 
-_NFT_BASE = re.compile(
+_NFT_BASE = regex(
     r"type \w+ hook (\w+)(?: devices?(?: =)? (\{[^}]*\}|\S+))? priority [^;]*;(?: policy (\w+);)?"
 )
 _SET = r"(\{[^}]*\}|\S+)"
 _NFT_MATCHES = {
-    name: re.compile(rf"(?:^|(?<= )){words} (!= )?{_SET}(?: |$)")
+    name: regex(rf"(?:^|(?<= )){words} (!= )?{_SET}(?: |$)")
     for name, words in (
         ("comes_in", "(?:meta )?iif(?:name)?"),
         ("goes_out", "(?:meta )?oif(?:name)?"),
@@ -80,20 +81,18 @@ _NFT_MATCHES = {
         ("destination", "ip daddr"),
     )
 }
-_NFT_VERDICT = re.compile(
+_NFT_VERDICT = regex(
     r"(?:^|(?<= ))(?:(drop|accept|return)|(reject)(?: with .*)?|(jump|goto) (\S+))$"
 )
-_NFT_NOTHING = re.compile(
+_NFT_NOTHING = regex(
     r'(?:^|(?<= ))(?:counter(?: packets \d+ bytes \d+)?|comment "[^"]*"'
     r'|log(?: (?:prefix "[^"]*"|(?:level|group|snaplen|queue-threshold|flags) \S+))*)(?: |$)'
 )
-_TO_THE_NODE = re.compile(
-    r"(?:^|(?<= ))(?:fib daddr type local|-m addrtype --dst-type LOCAL)(?= |$)"
-)
+_TO_THE_NODE = regex(r"(?:^|(?<= ))(?:fib daddr type local|-m addrtype --dst-type LOCAL)(?= |$)")
 """True of all that a node receives for itself."""
 _SOME_TYPE = 'xt match "addrtype"'
 """So nft shows the same, without which type it is, where it was built without iptables' modules."""
-_INVALID = re.compile(r"\binvalid\b", re.IGNORECASE)
+_INVALID = regex(r"\binvalid\b", re.IGNORECASE)
 
 
 def _items(text: str) -> Iterator[str]:
@@ -203,13 +202,13 @@ def _rule(
 LEGACY = "iptables filter"
 _LEGACY_HOOKS = {"INPUT": "input", "OUTPUT": "output"}
 _LEGACY_MATCHES = {
-    "comes_in": re.compile(r"(?:^|(?<= ))(! )?-i (\S+)(?: |$)"),
-    "goes_out": re.compile(r"(?:^|(?<= ))(! )?-o (\S+)(?: |$)"),
-    "source": re.compile(r"(?:^|(?<= ))(! )?-s (\S+)(?: |$)"),
-    "destination": re.compile(r"(?:^|(?<= ))(! )?-d (\S+)(?: |$)"),
+    "comes_in": regex(r"(?:^|(?<= ))(! )?-i (\S+)(?: |$)"),
+    "goes_out": regex(r"(?:^|(?<= ))(! )?-o (\S+)(?: |$)"),
+    "source": regex(r"(?:^|(?<= ))(! )?-s (\S+)(?: |$)"),
+    "destination": regex(r"(?:^|(?<= ))(! )?-d (\S+)(?: |$)"),
 }
-_LEGACY_TARGET = re.compile(r"(?:^|(?<= ))-([jg]) (\S+)(?: .*)?$")
-_LEGACY_COMMENT = re.compile(r'-m comment --comment (?:"(?:[^"\\]|\\.)*"|\S+) ?')
+_LEGACY_TARGET = regex(r"(?:^|(?<= ))-([jg]) (\S+)(?: .*)?$")
+_LEGACY_COMMENT = regex(r'-m comment --comment (?:"(?:[^"\\]|\\.)*"|\S+) ?')
 _LEGACY_VERDICTS = {"DROP": DROP, "REJECT": DROP, "ACCEPT": ACCEPT, "RETURN": RETURN}
 _LEGACY_NOTHING = ("LOG", "NFLOG", "MARK", "CONNMARK", "TRACE", "NOTRACK", "CT", "AUDIT")
 

@@ -5,13 +5,12 @@ The tool prints ``FW Version(Running)`` only while the stored firmware is not th
 
 from __future__ import annotations
 
-import re
-
 from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import empty, numbered, value_or_none
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 
 class RomImage(Struct, frozen=True):
@@ -50,11 +49,11 @@ class Firmware(Struct, frozen=True):
         return False if self.psid is not None else None
 
 
-_PAIR = re.compile(r"(?P<key>[A-Z][A-Za-z0-9 ()]*?):\s*(?P<value>.*)")
-_ROM = re.compile(r"type=(?P<type>[A-Za-z ]+?) version=(?P<version>[0-9.]+).*")
-_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+){2,3}(?:-\S+)?")
-_ERROR = re.compile(r"-E- (?P<message>.*)")
-_PASSED_OVER = re.compile(r"-[IW]- .*|\S{1,80}[#$](?: .*)?")
+_PAIR = regex(r"(?P<key>[A-Z][A-Za-z0-9 ()]*?):\s*(?P<value>.*)")
+_ROM = regex(r"type=(?P<type>[A-Za-z ]+?) version=(?P<version>[0-9.]+).*")
+_VERSION = regex(r"[0-9]+(?:\.[0-9]+){2,3}(?:-\S+)?")
+_ERROR = regex(r"-E- (?P<message>.*)")
+_PASSED_OVER = regex(r"-[IW]- .*|\S{1,80}[#$](?: .*)?")
 """Remarks of the tool, and the prompt of a shell in a transcript."""
 
 

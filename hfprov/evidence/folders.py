@@ -15,6 +15,7 @@ from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError
 from hfprov.evidence.text import clean
 from hfprov.reading import Observation, Source, file, listing
+from hfprov.regex import regex
 
 PLACES = (
     "/etc/ssh",
@@ -39,7 +40,7 @@ PLACES = (
 )
 _FOLDERS = tuple(listing(place) for place in PLACES)
 _GROUPS = file("/etc/group", limit=256 * 1024)
-_STAFF = re.compile(r"^staff:[^:\n]*:50:[ \t]*$", re.MULTILINE)
+_STAFF = regex(r"^staff:[^:\n]*:50:[ \t]*$", re.MULTILINE)
 """The group without a member. Debian has given it /usr/local, mode 2775; Debian Policy, 9.1.2."""
 
 

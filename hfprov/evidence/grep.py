@@ -21,6 +21,7 @@ from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence.text import clean, excerpt
 from hfprov.probe_commands import STDERR_LIMIT
 from hfprov.reading import KIB, Observation, Read, command, complete_text
+from hfprov.regex import regex
 
 # Patterns of places must be expanded on the node; hence a shell. The answer begins with what was
 # asked: evidence that was recorded before somebody looked for more does not say that there is none.
@@ -41,7 +42,7 @@ done
 exec grep -rHnaZE -D skip -e "$pattern" -- "$@\""""
 _COULD_NOT_READ = 2
 _CODES = (0, 1, _COULD_NOT_READ)
-_COMPLAINT = re.compile(r"grep: (.+): (.+)")
+_COMPLAINT = regex(r"grep: (.+): (.+)")
 _GONE = "No such file or directory"
 """It was there a moment before."""
 
@@ -154,7 +155,7 @@ def _fitting(places: frozenset[str]) -> list[list[Callable[[str], object]]]:
     ]
 
 
-_LINE = re.compile(r"([^\0]+)\0([0-9]{1,9}):(.*)\n?")
+_LINE = regex(r"([^\0]+)\0([0-9]{1,9}):(.*)\n?")
 """A path may hold line ends, which somebody may have thought of; none holds a NUL."""
 
 

@@ -19,13 +19,14 @@ from msgspec.structs import replace
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
-_BLOCK = re.compile(r"(menuentry|submenu)\s+(.*)\{$")
-_DEFAULT = re.compile(r"""set default=(?:"([^"]*)"|'([^']*)'|(\S*))$""")
-_KERNEL = re.compile(r"(?:linux|linux16|linuxefi)\s+(\S+)\s*(.*)$")
-_INITRD = re.compile(r"(?:initrd|initrd16|initrdefi)\s+(.+)$")
-_VARIABLE = re.compile(r"\$\{?(\w+)\}?")
-_RELEASE = re.compile(r"vmlinu[xz]-(\S+)$")
+_BLOCK = regex(r"(menuentry|submenu)\s+(.*)\{$")
+_DEFAULT = regex(r"""set default=(?:"([^"]*)"|'([^']*)'|(\S*))$""")
+_KERNEL = regex(r"(?:linux|linux16|linuxefi)\s+(\S+)\s*(.*)$")
+_INITRD = regex(r"(?:initrd|initrd16|initrdefi)\s+(.+)$")
+_VARIABLE = regex(r"\$\{?(\w+)\}?")
+_RELEASE = regex(r"vmlinu[xz]-(\S+)$")
 _MOST_ENTRIES = 500
 
 

@@ -13,25 +13,22 @@ from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
-_ENTRY = re.compile(
+_ENTRY = regex(
     r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:,\d+)? - (DEBUG|INFO|WARNING|ERROR|CRITICAL) - (.*)"
 )
-_ITEM = re.compile(r"(.{1,300}?) ?: (Passed|Failed|Skipped|Warning)\b[ :.-]*(.*)", re.IGNORECASE)
-_TEST = re.compile(
-    r"(?:(\S+) - )?(.{1,200}? Test) (Succeeded|Failed|Skipped): ?(.*)", re.IGNORECASE
-)
-_STARTED = re.compile(r"Started (.*?)(?: check| healthcheck)? at: (\S+)")
-_FINISHED = re.compile(r"Finished .* at: (\S+)")
-_PROMPT = re.compile(r"\S+@\S+:\S*[$#]")
-_BANDWIDTH = re.compile(r"bandwidth is ([0-9]{1,9}(?:\.[0-9]{1,9})?)")
-_PAIR = re.compile(r"\s*(\S+) <-> (\S+?)(?::|\.\.\.) ?(.*)")
-_UNPAIRED = re.compile(r"Testing unpaired node (\S+) with (\S+?)\.\.\. ?(.*)")
-_GBYTES = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) GB/s")
-_COUNT = re.compile(
-    r"(Total nodes provided|Reachable nodes|Unreachable nodes|Good nodes|Bad nodes)"
-)
-_SCOUT = re.compile(r"^Running NCCL test on \d+ nodes|COMPREHENSIVE NODE ACCOUNTING", re.MULTILINE)
+_ITEM = regex(r"(.{1,300}?) ?: (Passed|Failed|Skipped|Warning)\b[ :.-]*(.*)", re.IGNORECASE)
+_TEST = regex(r"(?:(\S+) - )?(.{1,200}? Test) (Succeeded|Failed|Skipped): ?(.*)", re.IGNORECASE)
+_STARTED = regex(r"Started (.*?)(?: check| healthcheck)? at: (\S+)")
+_FINISHED = regex(r"Finished .* at: (\S+)")
+_PROMPT = regex(r"\S+@\S+:\S*[$#]")
+_BANDWIDTH = regex(r"bandwidth is ([0-9]{1,9}(?:\.[0-9]{1,9})?)")
+_PAIR = regex(r"\s*(\S+) <-> (\S+?)(?::|\.\.\.) ?(.*)")
+_UNPAIRED = regex(r"Testing unpaired node (\S+) with (\S+?)\.\.\. ?(.*)")
+_GBYTES = regex(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) GB/s")
+_COUNT = regex(r"(Total nodes provided|Reachable nodes|Unreachable nodes|Good nodes|Bad nodes)")
+_SCOUT = regex(r"^Running NCCL test on \d+ nodes|COMPREHENSIVE NODE ACCOUNTING", re.MULTILINE)
 _LONGEST = 2000
 
 

@@ -30,6 +30,7 @@ from hfprov.evidence.hl_smi_query import (
     whole_mib,
 )
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
 TOOL = "hl-smi"
 
@@ -48,23 +49,23 @@ _FAILURES = failure_table(
         FailureKind.OTHER: (r"^error\b", "fail(?:ed|ure)", "invalid"),
     }
 )
-_TOOL_VERSION = re.compile(r"\| *HL-SMI Version: +(\S+) *\|")
-_DRIVER = re.compile(r"\| *Driver Version: +(\S+) *\|")
-_NIC_DRIVER = re.compile(r"\| *Nic Driver Version: +(\S+) *\|", re.IGNORECASE)
-_UPPER = re.compile(
+_TOOL_VERSION = regex(r"\| *HL-SMI Version: +(\S+) *\|")
+_DRIVER = regex(r"\| *Driver Version: +(\S+) *\|")
+_NIC_DRIVER = regex(r"\| *Nic Driver Version: +(\S+) *\|", re.IGNORECASE)
+_UPPER = regex(
     r"\| +(?P<index>\d{1,4}) +(?P<name>[^\s|]+) +(?P<persistence>[^\s|]+) *\| +(?P<bdf>[^\s|]+)"
     r" +(?P<display>[^\s|]+) *\| +(?P<ecc>[^\s|]+) *\|$"
 )
-_LOWER = re.compile(
+_LOWER = regex(
     r"\| *(?P<fan>[^\s|]+) +(?P<temp>[^\s|]+) +(?P<perf>[^\s|]+) +(?P<power>N/A|[^\s|/]+) */"
     r" *(?P<cap>[^\s|]+) *\| +(?P<used>N/A|[^\s|/]+) */ *(?P<total>[^\s|]+) *\|"
     r" +(?P<util>[^\s|]+) +(?P<mode>[^\s|]+) *\|$"
 )
-_PROCESS = re.compile(
+_PROCESS = regex(
     r"\| +(?P<index>\d{1,4}) +(?P<pid>[^\s|]+) +(?P<type>[^\s|]+) +(?P<name>[^|]*[^|\s])"
     r" +[^|\s]+ *\|$"
 )
-_CLOSED = re.compile(r"\+=+\+$")
+_CLOSED = regex(r"\+=+\+$")
 
 
 def parse(text: str) -> HlSmi | ToolFailure:
@@ -154,7 +155,7 @@ def _add_process(processes: list[Process], number: int, row: str) -> None:
         processes.append(Process(int(match["index"]), integer(match["pid"]), match["name"]))
 
 
-_PORT = re.compile(
+_PORT = regex(
     r"\s*(?:external |internal )?port[ \t]*#?(\d{1,4})[ \t]*:?[ \t]+(up|down)\b", re.IGNORECASE
 )
 

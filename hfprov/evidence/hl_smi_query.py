@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.fields import FieldError, Fields, not_understood, numbered_lines
+from hfprov.regex import regex
 
 TOOL = "hl-smi"
 MIB = {"MiB": 1.0, "Mib": 1.0, "MB": 1.0, "GiB": 1024.0, "GB": 1024.0}
@@ -70,12 +71,8 @@ def whole_mib(value: float | None) -> int | None:
     return None if value is None else int(value)
 
 
-QUERY_DEVICE = re.compile(
-    r"^\[(?P<index>\d{1,4})\] AIP.*?(?P<bdf>[0-9a-f]{4}:\S+)?\s*$", re.MULTILINE
-)
-_QUERY_LINE = re.compile(
-    r"(?P<indent>[ \t]*)(?P<key>[^:\s][^:]{0,80}?)[ \t]*(?::[ \t]*(?P<value>.*))?$"
-)
+QUERY_DEVICE = regex(r"^\[(?P<index>\d{1,4})\] AIP.*?(?P<bdf>[0-9a-f]{4}:\S+)?\s*$", re.MULTILINE)
+_QUERY_LINE = regex(r"(?P<indent>[ \t]*)(?P<key>[^:\s][^:]{0,80}?)[ \t]*(?::[ \t]*(?P<value>.*))?$")
 _DEEPEST = 12
 
 
@@ -152,12 +149,12 @@ def _query_aip(heading: re.Match[str], values: dict[str, str]) -> Aip:
     )  # fmt: skip
 
 
-CSV_HEADER = re.compile(
+CSV_HEADER = regex(
     r"(?:index|module_id|bus_id|uuid|name|timestamp|driver_version|temperature|memory|utilization"
     r"|power|clocks|ecc|stats|serial|state|link|fw)[a-z_.]*(?: \[[^\]]*\])? *(?:,|$)",
     re.MULTILINE,
 )
-_CSV_UNIT = re.compile(r" *\[[^\]]*\]$")
+_CSV_UNIT = regex(r" *\[[^\]]*\]$")
 
 
 def from_csv(text: str) -> HlSmi:

@@ -10,12 +10,13 @@ from hfprov.evidence.cpulist import parse_cpulist
 from hfprov.evidence.system import CPUS_ONLINE
 from hfprov.evidence.text import clean
 from hfprov.reading import Observation, Source, file, glob, text_source
+from hfprov.regex import regex
 
 MEMINFO = file("/proc/meminfo", limit=16 * 1024)
 PACKAGES = glob(
     "/sys/devices/system/cpu/cpu[0-9]*/topology/physical_package_id", limit=64, most=8192
 )
-_TOTAL = re.compile(r"^MemTotal:\s+(\d{1,15}) kB$", re.MULTILINE)
+_TOTAL = regex(r"^MemTotal:\s+(\d{1,15}) kB$", re.MULTILINE)
 
 
 def parse_memory_total(text: str) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
@@ -11,10 +10,11 @@ from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import excerpt
 from hfprov.reading import KIB, Observation, Source, file
+from hfprov.regex import regex
 
 LIVE = file("/proc/sys/kernel/hostname", limit=KIB)
 WRITTEN = file("/etc/hostname", limit=4 * KIB)
-_NAME = re.compile(r"[A-Za-z0-9_?.-]{1,255}")
+_NAME = regex(r"[A-Za-z0-9_?.-]{1,255}")
 _NONE = ("", "(none)", "localhost")
 """Names that say nothing; short ones."""
 

@@ -14,12 +14,13 @@ from typing import Any
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import clean, excerpt, json_document
+from hfprov.regex import regex
 
 _MAX_BITS = 128
-_WHOLE = re.compile(r"[-+]?[0-9]{1,39}")
-_HEX = re.compile(r"(?:0[xX])?([0-9a-fA-F]{1,32})")
-_DECIMAL = re.compile(r"[-+]?[0-9]{1,39}(?:\.[0-9]{0,39})?")
-_FAILURES = re.compile(
+_WHOLE = regex(r"[-+]?[0-9]{1,39}")
+_HEX = regex(r"(?:0[xX])?([0-9a-fA-F]{1,32})")
+_DECIMAL = regex(r"[-+]?[0-9]{1,39}(?:\.[0-9]{0,39})?")
+_FAILURES = regex(
     r"permission denied|operation not permitted|no such (?:file|device)|not found|cannot |can't "
     r"|could ?n[o']t |failed|failure|unable to|error|segmentation fault|denied|must be root"
     r"|are you root|not supported|timed? ?out|no smbios|not permitted|input/output",

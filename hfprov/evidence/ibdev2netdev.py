@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from msgspec import Struct
 
 from hfprov.evidence.net_lines import empty, not_understood, numbered
+from hfprov.regex import regex
 
 
 class NetdevLink(Struct, frozen=True):
@@ -22,7 +21,7 @@ class NetdevLink(Struct, frozen=True):
     description: str | None = None
 
 
-_LINE = re.compile(
+_LINE = regex(
     r"(?:(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s+)?(?P<device>\S+)"
     r"(?:\s+\((?P<description>.*?)\)(?P<more>.*?))?\s+port\s+(?P<port>[0-9]{1,3})"
     r"\s+(?:\((?P<state>[A-Z_ ]+)\s*\)\s+)?=+>"

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import not_understood
+from hfprov.regex import regex
 
 
 class Cable(Struct, frozen=True):
@@ -49,13 +50,13 @@ class Fabric(Struct, frozen=True):
         )
 
 
-_NODE = re.compile(
+_NODE = regex(
     r"(?P<kind>Switch|Ca|Rt)\s+(?P<ports>[0-9]{1,4}) \"(?P<id>[SHR]-[0-9a-f]+)\"\s*"
     r"#\s*\"(?P<description>[^\"]*)\".*"
 )
-_WIDTH = re.compile(r"\s(?P<width>[0-9]{1,2}x[A-Z]{2,4}[0-9]{0,3})(?:\s|$)")
-_ATTRIBUTE = re.compile(r"(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=\S+")
-_CABLE = re.compile(
+_WIDTH = regex(r"\s(?P<width>[0-9]{1,2}x[A-Z]{2,4}[0-9]{0,3})(?:\s|$)")
+_ATTRIBUTE = regex(r"(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=\S+")
+_CABLE = regex(
     r"\[(?P<port>[0-9]{1,4})\](?:\([0-9a-fA-F]+\))?\s+\"(?P<peer>[SHR]-[0-9a-f]+)\""
     r"\[(?P<peer_port>[0-9]{1,4})\](?:\([0-9a-fA-F]+\))?(?P<rest>\s*#.*)?"
 )

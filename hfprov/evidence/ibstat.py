@@ -14,6 +14,7 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.ibnetdiscover import Fabric, looks_like_fabric, parse_fabric
 from hfprov.evidence.net_lines import decimal, empty, hexadecimal, integer, numbered, value_or_none
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 
 class Port(Struct, frozen=True):
@@ -71,19 +72,19 @@ class _Draft(Struct):
     ports: list[tuple[int, dict[str, str]]] = field(default_factory=list)
 
 
-_CA = re.compile(r"CA '(?P<name>[^']+)'")
-_PORT = re.compile(r"Port (?P<number>[0-9]{1,3}):")
-_STATUS = re.compile(
+_CA = regex(r"CA '(?P<name>[^']+)'")
+_PORT = regex(r"Port (?P<number>[0-9]{1,3}):")
+_STATUS = regex(
     r"Infiniband device '(?P<name>[^']+)' port (?P<port>[0-9]{1,3}) status:", re.IGNORECASE
 )
-_FAILURE = re.compile(
+_FAILURE = regex(
     r"ib(?:panic|warn|error): .*|.*: (?:iberror|ibwarn|ibpanic): .*"
     r"|(?:\S+: )?(?:command not found|No such file or directory)"
 )
-_HOST = re.compile(r"VM_hostname (?P<host>\S+)")
-_GUID = re.compile(r"(?:0x)?(?P<guid>[0-9a-f]{16})")
-_RATE = re.compile(r"(?P<gbps>[0-9.]+)(?: Gb/sec)?(?: \((?P<name>.*)\))?")
-_CODED = re.compile(r"[0-9]+: (?P<word>.*)")
+_HOST = regex(r"VM_hostname (?P<host>\S+)")
+_GUID = regex(r"(?:0x)?(?P<guid>[0-9a-f]{16})")
+_RATE = regex(r"(?P<gbps>[0-9.]+)(?: Gb/sec)?(?: \((?P<name>.*)\))?")
+_CODED = regex(r"[0-9]+: (?P<word>.*)")
 _SAME_STATE = {"initializing": "init", "initialize": "init"}
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import decimal, empty, integer, numbered, value_or_none
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 
 class Gid(Struct, frozen=True):
@@ -74,21 +75,21 @@ class Devices(Struct, frozen=True):
         return next((device for device in self.devices if device.name == name), None)
 
 
-_HCA = re.compile(r"hca_id:\s*(?P<name>\S+)")
-_PORT = re.compile(r"port:\s*(?P<number>[0-9]{1,3})")
-_GID = re.compile(r"GID\[\s*(?P<index>[0-9]{1,4})\]:\s*(?P<gid>[0-9a-fA-F:.]+)(?:, (?P<type>.+))?")
-_PAIR = re.compile(r"(?P<key>[A-Za-z][\w ]*):\s*(?P<value>.*)")
-_FAILURE = re.compile(
+_HCA = regex(r"hca_id:\s*(?P<name>\S+)")
+_PORT = regex(r"port:\s*(?P<number>[0-9]{1,3})")
+_GID = regex(r"GID\[\s*(?P<index>[0-9]{1,4})\]:\s*(?P<gid>[0-9a-fA-F:.]+)(?:, (?P<type>.+))?")
+_PAIR = regex(r"(?P<key>[A-Za-z][\w ]*):\s*(?P<value>.*)")
+_FAILURE = regex(
     r"(?:No IB devices found|Failed to .*|Unable to .*|IB device '.*' wasn't found"
     r"|libibverbs: .*|ibv_devinfo: .*)"
 )
-_LIST_HEAD = re.compile(r"\s*device\s+node GUID\s*")
-_NAMES_HEAD = re.compile(r"[0-9]{1,3} HCAs? found:")
-_LIST_ROW = re.compile(r"\s*(?P<name>[A-Za-z]\S*)\s+(?P<guid>[0-9a-f]{16})\s*")
-_MTU = re.compile(r"(?P<bytes>[0-9]{3,5}) \([0-9]+\)|invalid MTU \([0-9-]+\)")
-_WIDTH = re.compile(r"(?P<lanes>[0-9]{1,2})X \([0-9]+\)|invalid width \([0-9-]+\)")
-_SPEED = re.compile(r"(?P<gbps>[0-9.]+) Gbps \([0-9]+\)|invalid speed \([0-9-]+\)")
-_CODED = re.compile(r"(?P<word>[A-Za-z_]+) \([0-9-]+\)")
+_LIST_HEAD = regex(r"\s*device\s+node GUID\s*")
+_NAMES_HEAD = regex(r"[0-9]{1,3} HCAs? found:")
+_LIST_ROW = regex(r"\s*(?P<name>[A-Za-z]\S*)\s+(?P<guid>[0-9a-f]{16})\s*")
+_MTU = regex(r"(?P<bytes>[0-9]{3,5}) \([0-9]+\)|invalid MTU \([0-9-]+\)")
+_WIDTH = regex(r"(?P<lanes>[0-9]{1,2})X \([0-9]+\)|invalid width \([0-9-]+\)")
+_SPEED = regex(r"(?P<gbps>[0-9.]+) Gbps \([0-9]+\)|invalid speed \([0-9-]+\)")
+_CODED = regex(r"(?P<word>[A-Za-z_]+) \([0-9-]+\)")
 
 
 class _Draft(Struct):

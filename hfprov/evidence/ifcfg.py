@@ -5,7 +5,6 @@ NetworkManager reads them as well (until EL9). Source: initscripts' sysconfig.tx
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping
 
@@ -14,10 +13,11 @@ from msgspec import Struct
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, natural, numbered_lines, unknown_form
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
-_LINE = re.compile(r"(?:export )?([A-Za-z_][A-Za-z0-9_]*)=(.*)")
-_SECRET = re.compile(r"PASSWORD|PSK|SECRET|PRIVATE_KEY|WEP_KEY")
-_OPTION = re.compile(r"([a-z_]+)\s*=\s*([^\s=]+)(?=\s|$)")
+_LINE = regex(r"(?:export )?([A-Za-z_][A-Za-z0-9_]*)=(.*)")
+_SECRET = regex(r"PASSWORD|PSK|SECRET|PRIVATE_KEY|WEP_KEY")
+_OPTION = regex(r"([a-z_]+)\s*=\s*([^\s=]+)(?=\s|$)")
 _MODES = (
     "balance-rr",
     "active-backup",

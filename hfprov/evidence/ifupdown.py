@@ -12,6 +12,7 @@ from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Result, Source, complete_text, file, glob
+from hfprov.regex import regex
 
 MAIN = file("/etc/network/interfaces")
 DIRECTORY = glob("/etc/network/interfaces.d/*")
@@ -21,10 +22,10 @@ _STARTS = frozenset(
 )
 _UP = frozenset({"pre-up", "up", "post-up"})
 _COMMANDS = _UP | {"pre-down", "down", "post-down"}
-_OURS = re.compile(r"ip link set dev (\$IFACE|\S+) mtu (\d+)")
-_ROUTE = re.compile(r"\bip(?:\s+-\S+)*\s+ro?u?t?e?\s[^;&|]*")
-_ROUTE_MTU = re.compile(r"\bmtu\s+(?:lock\s+)?([0-9]{1,6})\b")
-_INCLUDES = re.compile(r"(/etc/network/)?interfaces\.d(/\*(\.cfg)?)?/?")
+_OURS = regex(r"ip link set dev (\$IFACE|\S+) mtu (\d+)")
+_ROUTE = regex(r"\bip(?:\s+-\S+)*\s+ro?u?t?e?\s[^;&|]*")
+_ROUTE_MTU = regex(r"\bmtu\s+(?:lock\s+)?([0-9]{1,6})\b")
+_INCLUDES = regex(r"(/etc/network/)?interfaces\.d(/\*(\.cfg)?)?/?")
 
 
 class Option(Struct, frozen=True):

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 
 from hfprov.evidence.text import clean
+from hfprov.regex import regex
 
 
 class Inbound(Struct, frozen=True):
@@ -132,8 +133,8 @@ def _followed(chains: Mapping[str, list[Rule]], starts: Iterable[str], *, drops:
     return Inbound(drops, tuple(dropped), tuple(allowed))
 
 
-_COMMENT = re.compile(r'-m comment --comment (?:"(?:[^"\\]|\\.)*"|\S+)|--reject-with \S+')
-_IPTABLES = re.compile(r"-A (\S+)\s+(?:-i (\S+)\s+)?-[jg] (\S+)")
+_COMMENT = regex(r'-m comment --comment (?:"(?:[^"\\]|\\.)*"|\S+)|--reject-with \S+')
+_IPTABLES = regex(r"-A (\S+)\s+(?:-i (\S+)\s+)?-[jg] (\S+)")
 _CHAIN_VERDICTS = {"DROP": DROP, "REJECT": DROP, "ACCEPT": ALLOW}
 
 
@@ -155,8 +156,8 @@ def parse_iptables(text: str) -> Inbound:
     return _followed(chains, ["INPUT"], drops=drops)
 
 
-_HOOK = re.compile(r"\bhook (input|ingress|prerouting)\b")
-_NFT_RULE = re.compile(
+_HOOK = regex(r"\bhook (input|ingress|prerouting)\b")
+_NFT_RULE = regex(
     r"(?:(?:meta )?iif(?:name)? (?:\{([^{}]*)\}|(\"?[\w.*-]+\"?)) ?)?"
     r"(?:counter(?: packets \d+ bytes \d+)? ?)?(?:log [^;{}]*? ?)?"
     r"(?:(drop|reject|accept)\b[^;{}]*|(?:jump|goto) (\S+))"
@@ -187,8 +188,8 @@ def _nft_rules(some: str, one: str, verdict: str, target: str) -> Iterator[Rule]
         yield Rule(kind, name.strip(' "'), target)
 
 
-_BLOCK = re.compile(r"\s*(?:table|chain|set|map|flowtable)\s[^{}]*\Z")
-_NFT_PART = re.compile(r"\"[^\"\n]*\"|#[^\n]*|[{};\n]|[^\"#{};\n]+|\"")
+_BLOCK = regex(r"\s*(?:table|chain|set|map|flowtable)\s[^{}]*\Z")
+_NFT_PART = regex(r"\"[^\"\n]*\"|#[^\n]*|[{};\n]|[^\"#{};\n]+|\"")
 _ENDS = ("}", ";", "\n")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -11,6 +10,7 @@ from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Source, command
+from hfprov.regex import regex
 
 _PRINT = ("-printf", r"%T@ %s %p\n")
 IMAGES = command(
@@ -21,8 +21,8 @@ IMAGES = command(
 # modprobe.d is copied into the image; the others say how it is made.
 PLACES = ("/etc/modprobe.d", "/etc/initramfs-tools", "/etc/dracut.conf", "/etc/dracut.conf.d")
 INPUTS = command("find", *PLACES, "-type", "f", *_PRINT)
-_LINE = re.compile(r"(\d+(?:\.\d+)?) (\d+) (/.+)")
-_NAME = re.compile(r"/boot/(?:initrd\.img-(?P<debian>.+)|initramfs-(?P<el>.+)\.img)")
+_LINE = regex(r"(\d+(?:\.\d+)?) (\d+) (/.+)")
+_NAME = regex(r"/boot/(?:initrd\.img-(?P<debian>.+)|initramfs-(?P<el>.+)\.img)")
 SMALLEST = 1024
 """Bytes; what is smaller is no file system. The smallest real ones have some hundred KiB."""
 

@@ -16,13 +16,14 @@ from msgspec import Struct
 from hfprov.evidence.host_values import bad_line, numbered_lines, unknown_form
 from hfprov.evidence.pcie import ADDRESS, normal_address
 from hfprov.evidence.text import clean
+from hfprov.regex import regex
 
-_CPU = re.compile(r"CPU([0-9]{1,5})")
-_LABEL = re.compile(r"([A-Za-z0-9_.-]{1,32}):(?=\s|$)")
-_COUNT = re.compile(r"[0-9]{1,20}")
+_CPU = regex(r"CPU([0-9]{1,5})")
+_LABEL = regex(r"([A-Za-z0-9_.-]{1,32}):(?=\s|$)")
+_COUNT = regex(r"[0-9]{1,20}")
 _TRIGGERS = frozenset({"Edge", "Level", "edge", "level", "fasteoi", "None"})
-_HWIRQ = re.compile(r"[0-9]{1,12}(?:-(?:edge|fasteoi|level|percpu|[a-z]+))?")
-_NAMED_ADDRESS = re.compile(rf"(.*?)(?:@pci:|\[)({ADDRESS})\]?(.*)")
+_HWIRQ = regex(r"[0-9]{1,12}(?:-(?:edge|fasteoi|level|percpu|[a-z]+))?")
+_NAMED_ADDRESS = regex(rf"(.*?)(?:@pci:|\[)({ADDRESS})\]?(.*)")
 _MAX_DIGITS = 20
 _SINGLE = frozenset({"ERR", "MIS", "Err", "BAD"})
 """Rows with one number for the whole machine: x86, arm64, powerpc."""

@@ -20,24 +20,25 @@ from hfprov.evidence.ip_link_facts import (
     Traffic,
 )
 from hfprov.evidence.net_lines import empty, integer, lines_of, not_understood
+from hfprov.regex import regex
 
-_HEADER = re.compile(
+_HEADER = regex(
     r"(?P<index>[0-9]{1,10}): (?P<name>[^\s@:]+(?::[^\s@:]+)?)(?:@(?P<parent>[^\s:]+))?:"
     r" <(?P<flags>[A-Z0-9_,-]*)> (?P<rest>mtu [0-9]{1,10}.*)"
 )
-_ONE_LINE_ADDRESS = re.compile(r"(?P<index>[0-9]{1,10}): (?P<name>\S+)\s+(?P<rest>inet6? \S.*)")
-_BRIEF = re.compile(
+_ONE_LINE_ADDRESS = regex(r"(?P<index>[0-9]{1,10}): (?P<name>\S+)\s+(?P<rest>inet6? \S.*)")
+_BRIEF = regex(
     r"(?P<name>[^\s@]+)(?:@(?P<parent>\S+))?\s+"
     r"(?P<state>UP|DOWN|UNKNOWN|LOWERLAYERDOWN|DORMANT|NOTPRESENT|TESTING)(?:\s+(?P<rest>.*))?"
 )
-_NEIGHBOUR = re.compile(
+_NEIGHBOUR = regex(
     r"(?P<address>[0-9a-fA-F:.%]+) dev (?P<dev>\S+)\s+(?:lladdr (?P<mac>\S+)\s+)?(?P<rest>.*)"
 )
-_HARDWARE = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5,31}")
+_HARDWARE = regex(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5,31}")
 _STATES = frozenset(
     {"REACHABLE", "STALE", "DELAY", "PROBE", "INCOMPLETE", "FAILED", "NOARP", "PERMANENT", "NONE"}
 )
-_COUNTERS = re.compile(r"(?P<side>RX|TX):\s+bytes\s.*")
+_COUNTERS = regex(r"(?P<side>RX|TX):\s+bytes\s.*")
 _CUT = ("Message truncated", "Dump was interrupted")
 _FLAG_WORDS = frozenset(
     {
@@ -66,8 +67,8 @@ _FLAG_WORDS = frozenset(
         "noprefixroute",
     }
 )
-_LIMITS = re.compile(r"\b(?P<key>num[tr]xqueues|minmtu|maxmtu) (?P<value>[0-9]{1,10})\b")
-_NEW_KINDS = re.compile(r"[a-z][a-z0-9_]*")
+_LIMITS = regex(r"\b(?P<key>num[tr]xqueues|minmtu|maxmtu) (?P<value>[0-9]{1,10})\b")
+_NEW_KINDS = regex(r"[a-z][a-z0-9_]*")
 
 
 class _Draft(Struct):

@@ -6,7 +6,6 @@ that may be used, whatever it measured before. For text see :mod:`hfprov.evidenc
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from hfprov.errors import NotUnderstoodError
@@ -20,10 +19,11 @@ from hfprov.evidence.iperf_facts import (
 from hfprov.evidence.iperf_text import parse_netperf, parse_text
 from hfprov.evidence.net_lines import Node, json_value, starts_like_json
 from hfprov.evidence.text import Pairs, excerpt
+from hfprov.regex import regex
 
 __all__ = ["IperfResult", "NetperfResults", "NetperfStream", "Throughput", "parse"]
 
-_TEXT_START = re.compile(r"\[ *(?:ID|SUM|[0-9]{1,5})\](?:\[|\s)")
+_TEXT_START = regex(r"\[ *(?:ID|SUM|[0-9]{1,5})\](?:\[|\s)")
 _MERGED = ("sum", "sum_sent", "sum_received")
 
 

@@ -17,18 +17,19 @@ from hfprov.evidence.iperf_facts import (
 )
 from hfprov.evidence.net_lines import Node, decimal, empty, integer, lines_of
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
-_ROW = re.compile(
+_ROW = regex(
     r"\[ *(?P<id>[0-9]{1,5}|SUM)\](?:\[(?P<role>[TR]X-[CS])\])?\s+"
     r"(?P<start>[0-9.]+)-(?P<end>[0-9.]+)\s+sec\s+"
     r"(?P<transfer>[0-9.]+) (?P<transfer_unit>[KMGT]?)Bytes\s+"
     r"(?P<rate>[0-9.]+) (?P<rate_unit>[KMGT]?)(?P<kind>bits|Bytes)/sec(?P<rest>.*)"
 )
-_UDP = re.compile(
+_UDP = regex(
     r"(?P<jitter>[0-9.]+) ms\s+(?P<lost>[0-9]{1,15})/(?P<packets>[0-9]{1,15})(?:\s+\([^)]*\))?"
 )
-_RETRANSMITS = re.compile(r"(?P<count>[0-9]{1,15})\b(?!\.)")
-_ERROR = re.compile(r"iperf3?: (?:error|interrupt)\s*-\s*(?P<message>.*)")
+_RETRANSMITS = regex(r"(?P<count>[0-9]{1,15})\b(?!\.)")
+_ERROR = regex(r"iperf3?: (?:error|interrupt)\s*-\s*(?P<message>.*)")
 _BINARY = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _DECIMAL = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
@@ -129,7 +130,7 @@ def _side(totals: list[Total], direction: str, side: str) -> Throughput | None:
     return mine[0][1] if mine else None
 
 
-_TEST = re.compile(r"(?:MIGRATED )?(?P<test>(?:TCP|UDP|SCTP) [A-Z_/]+) TEST from .*")
+_TEST = regex(r"(?:MIGRATED )?(?P<test>(?:TCP|UDP|SCTP) [A-Z_/]+) TEST from .*")
 _HEAD = "Throughput,Throughput Units,"
 _NETPERF_UNITS = {"10^6bits/s": 1e6, "10^9bits/s": 1e9, "10^3bits/s": 1e3}
 _PERCENTILES = {

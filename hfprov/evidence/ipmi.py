@@ -25,12 +25,13 @@ from hfprov.evidence.ipmi_events import (
 from hfprov.evidence.ipmi_sensor_details import is_detailed, parse_sensor_details
 from hfprov.evidence.ipmi_sensors import Sensor, parse_sensors
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
-_SEL = re.compile(r"\s*[0-9a-f]{1,5}(?:\s*\||,)")
-_USER = re.compile(r"([0-9]{1,2}),([^,]*),(true|false),(true|false),(true|false),([A-Z ]+)")
-_DATED = re.compile(rf"[|,]\s*(?:{DATE.pattern}|[Pp]re-[Ii]nit|OEM record)")
-_FREEIPMI_LOG = re.compile(r"ID\s*[|,]\s*Date\s*[|,]\s*Time\s*[|,]")
-_NO_ENTRIES = re.compile(r"SEL has no entries", re.IGNORECASE)
+_SEL = regex(r"\s*[0-9a-f]{1,5}(?:\s*\||,)")
+_USER = regex(r"([0-9]{1,2}),([^,]*),(true|false),(true|false),(true|false),([A-Z ]+)")
+_DATED = regex(rf"[|,]\s*(?:{DATE.pattern}|[Pp]re-[Ii]nit|OEM record)")
+_FREEIPMI_LOG = regex(r"ID\s*[|,]\s*Date\s*[|,]\s*Time\s*[|,]")
+_NO_ENTRIES = regex(r"SEL has no entries", re.IGNORECASE)
 
 
 class SelFacts(Struct, frozen=True):

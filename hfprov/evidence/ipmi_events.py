@@ -14,25 +14,26 @@ from msgspec import Struct
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, hexadecimal, natural, numbered_lines
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
-_SEVERE = re.compile(
+_SEVERE = regex(
     r"non-?recoverable|(?<!non-)critical|uncorrectable|fatal|fail|fault|lost|redundancy degraded"
     r"|non-redundant|machine check|ierr|thermal trip|perr|serr|bus (?:timeout|degraded)"
     r"|configuration error|power off|ac lost|parity|limit reached|overtemp|over.?temperature"
     r"|drive (?:fault|removed)|predictive|hard reset",
     re.IGNORECASE,
 )
-_HARMLESS = re.compile(
+_HARMLESS = regex(
     r"from (?:critical|non-recoverable)|transition to ok|non-?fatal|fully redundant"
     r"|soft-?off|initiated by|power off/down|limit not exceeded",
     re.IGNORECASE,
 )
 _DIRECTIONS = {"Asserted": True, "Deasserted": False}
-DATE = re.compile(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{2,4}")
+DATE = regex(r"[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{2,4}")
 """A date in an entry; ipmitool 1.8.19 prints it as the locale of the caller has it."""
 
-_UNTIMED = re.compile(r"[Pp]re-[Ii]nit.*|[0-9:]*|[Uu]nspecified")
-_FIRST = re.compile(r"\s*([0-9a-f]{1,5})\s*")
+_UNTIMED = regex(r"[Pp]re-[Ii]nit.*|[0-9:]*|[Uu]nspecified")
+_FIRST = regex(r"\s*([0-9a-f]{1,5})\s*")
 _COLUMNS = (5, 6, 7)
 
 

@@ -12,10 +12,11 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, numbered_lines
 from hfprov.evidence.ipmi_sensors import Sensor, sensor_of
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
-_FIRST = re.compile(r"Sensor ID\s*:\s*(.*?)\s*\((0x[0-9a-f]{1,2})\)\s*", re.IGNORECASE)
-_READING = re.compile(r"(-?[0-9]{1,12}(?:\.[0-9]{1,6})?) \(\+/- [0-9.]{1,12}\) (.+)")
-_STATE = re.compile(r"\[(.+)\]")
+_FIRST = regex(r"Sensor ID\s*:\s*(.*?)\s*\((0x[0-9a-f]{1,2})\)\s*", re.IGNORECASE)
+_READING = regex(r"(-?[0-9]{1,12}(?:\.[0-9]{1,6})?) \(\+/- [0-9.]{1,12}\) (.+)")
+_STATE = regex(r"\[(.+)\]")
 _MARKS = {
     "ok": "ok",
     "lower non-critical": "lnc",

@@ -15,9 +15,10 @@ from msgspec import Struct
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, numbered_lines
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
-_VALUE = re.compile(r"(-?[0-9]{1,12}(?:\.[0-9]{1,6})?)(?: (.+))?")
-_MARK = re.compile(r"ok|ns|nc|cr|nr|[lu](?:nc|cr|nr)|na", re.IGNORECASE)
+_VALUE = regex(r"(-?[0-9]{1,12}(?:\.[0-9]{1,6})?)(?: (.+))?")
+_MARK = regex(r"ok|ns|nc|cr|nr|[lu](?:nc|cr|nr)|na", re.IGNORECASE)
 _NO_READING = frozenset(
     {"", "na", "n/a", "no reading", "disabled", "not readable", "no value", "unavailable"}
 )
@@ -48,15 +49,15 @@ _GOOD_STATES = frozenset(
         "",
     }
 )
-_BAD_WORDS = re.compile(
+_BAD_WORDS = regex(
     r"fail|fault|lost|degraded|non-redundant|critical|non-recoverable|predictive|error|ierr|"
     r"thermal trip|absent|removed|uncorrectable|mismatch|at or (?:below|above)|out of range",
     re.IGNORECASE,
 )
-_DISCRETE = re.compile(r"0x[0-9a-f]+|[0-9a-f]+h", re.IGNORECASE)
-_HEADER = re.compile(r"ID\s*[|,]\s*Name\s*[|,]\s*Type")
+_DISCRETE = regex(r"0x[0-9a-f]+|[0-9a-f]+h", re.IGNORECASE)
+_HEADER = regex(r"ID\s*[|,]\s*Name\s*[|,]\s*Type")
 _FREEIPMI_BARS = (5, 6)
-_QUOTED = re.compile(r"'([^']*)'")
+_QUOTED = regex(r"'([^']*)'")
 _FREEIPMI_COLUMNS = 6
 _THRESHOLDS = 6
 """Columns that FreeIPMI has before the event words with ``--output-sensor-thresholds``."""

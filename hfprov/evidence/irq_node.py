@@ -21,6 +21,7 @@ from hfprov.evidence.pcie import ADDRESS
 from hfprov.evidence.sysfs_attributes import parse_numa_node, parse_number
 from hfprov.evidence.text import clean
 from hfprov.reading import Observation, Read, Source, command, complete_text, glob, listing
+from hfprov.regex import regex
 
 _NETS = "/sys/class/net/*/device"
 _MOST = 16_384
@@ -83,11 +84,11 @@ class Adapter(Struct, frozen=True):
         return {number: tuple(ones) for number, ones in sorted(found.items())}
 
 
-_NO_QUEUE = re.compile(
+_NO_QUEUE = regex(
     r"async|config|misc|ctrl|mgmn?t|admin|aeq|cmd|mbx|mbox|event|pages|ptp", re.IGNORECASE
 )
 _QUEUE_WORDS = r"tx-?rx|rx-?tx|rx|tx|input|output|fp|q|queue|ring|blk|ceq|nq"
-_QUEUE = re.compile(rf".*(?:comp|[-_.](?:{_QUEUE_WORDS})?[-_.]?)([0-9]{{1,5}})", re.IGNORECASE)
+_QUEUE = regex(rf".*(?:comp|[-_.](?:{_QUEUE_WORDS})?[-_.]?)([0-9]{{1,5}})", re.IGNORECASE)
 
 
 def queue_of(name: str, interface: str, *, alone: bool = False) -> int | None:

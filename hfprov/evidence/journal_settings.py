@@ -5,7 +5,6 @@ Source: journald.conf(5).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -16,6 +15,7 @@ from hfprov.evidence.systemd import Properties
 from hfprov.evidence.systemd_units import shown_units, units
 from hfprov.evidence.text import excerpt
 from hfprov.reading import Observation, Source
+from hfprov.regex import regex
 
 STORAGE, READ_KERNEL, LEVEL = "Storage", "ReadKMsg", "MaxLevelStore"
 _FOLDERS = tuple(f"{place}/systemd" for place in ("/etc", "/run", "/usr/local/lib", "/usr/lib"))
@@ -36,7 +36,7 @@ class JournalSetting(Struct, frozen=True):
     where: str
 
 
-_SETTING = re.compile(rf"[ \t]*({STORAGE}|{READ_KERNEL}|{LEVEL})[ \t]*=(.*)")
+_SETTING = regex(rf"[ \t]*({STORAGE}|{READ_KERNEL}|{LEVEL})[ \t]*=(.*)")
 
 
 def _parse_settings(seen: Observation, _: Baseline) -> Mapping[str, JournalSetting]:

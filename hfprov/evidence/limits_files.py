@@ -14,6 +14,7 @@ from msgspec import Struct
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, numbered_lines, unknown_form
 from hfprov.evidence.text import clean
+from hfprov.regex import regex
 
 UNLIMITED = -1
 """Stands for ``unlimited``."""
@@ -44,9 +45,9 @@ _ITEMS = frozenset(
     ]
 )
 _TYPES = frozenset({"soft", "hard", "-"})
-_VALUE = re.compile(r"-?[0-9]{1,20}")
+_VALUE = regex(r"-?[0-9]{1,20}")
 _MAX_LINE = 200
-_PROC = re.compile(r"(Max [a-z -]+?)\s{2,}(\S+)\s+(\S+)(?:\s+(\S+))?")
+_PROC = regex(r"(Max [a-z -]+?)\s{2,}(\S+)\s+(\S+)(?:\s+(\S+))?")
 
 
 class ConfiguredLimit(Struct, frozen=True):

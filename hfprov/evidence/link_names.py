@@ -5,7 +5,6 @@ Sources: systemd.link(5), of which the first file that matches decides; udev(7),
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
@@ -16,12 +15,13 @@ from hfprov.evidence.ip_link import Interface
 from hfprov.evidence.systemd import PLACES, parse_settings
 from hfprov.evidence.text import clean
 from hfprov.reading import Observation, Result, Source, complete_text, glob
+from hfprov.regex import regex
 
 _LINK_FILES = tuple(glob(f"{place}/network/*.link") for place in PLACES[:-1])
 _RULES = tuple(glob(f"/{place}/udev/rules.d/*.rules", limit=64 * 1024) for place in ("etc", "run"))
-_GIVES = re.compile(r'(?<![\w}])NAME="([\w.-]+)"')
-_IF_NAME = re.compile(r'\bKERNEL=="([^"]*)"')
-_IF_ADDRESS = re.compile(r'\bATTR\{address\}=="([^"]*)"')
+_GIVES = regex(r'(?<![\w}])NAME="([\w.-]+)"')
+_IF_NAME = regex(r'\bKERNEL=="([^"]*)"')
+_IF_ADDRESS = regex(r'\bATTR\{address\}=="([^"]*)"')
 
 
 class Naming(Struct, frozen=True):

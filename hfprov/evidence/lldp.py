@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import re
-
 from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
@@ -19,6 +17,7 @@ from hfprov.evidence.lldp_text import (
 )
 from hfprov.evidence.net_lines import Node, empty, integer, json_value, lines_of, starts_like_json
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
 
 class Neighbour(Struct, frozen=True):
@@ -51,7 +50,7 @@ class Neighbours(Struct, frozen=True):
         return tuple(item for item in self.neighbours if item.interface == interface)
 
 
-_KEYVALUE = re.compile(r"lldp\.\S+=.*")
+_KEYVALUE = regex(r"lldp\.\S+=.*")
 
 
 def parse(text: str) -> Neighbours:

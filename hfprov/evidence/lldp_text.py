@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import not_understood
+from hfprov.regex import regex
 
 
 class Announcement(Struct):
@@ -68,7 +68,7 @@ def _tlv_line(said: Announcement, tlv: str, line: str) -> None:
         said.add("mfs", value or key)
 
 
-_KEYVALUE = re.compile(r"lldp\.(?P<path>[^=]+)=(?P<value>.*)")
+_KEYVALUE = regex(r"lldp\.(?P<path>[^=]+)=(?P<value>.*)")
 _KEYS = {
     "chassis.name": "chassis-name",
     "chassis.descr": "chassis-description",
@@ -127,8 +127,8 @@ def _keyvalue(said: Announcement, key: str, value: str) -> None:
         said.add(_KEYS[key], value)
 
 
-_INTERFACE = re.compile(r"Interface:\s+(?P<name>[^\s,]+),\s+via:.*")
-_PAIR = re.compile(r"(?P<key>[A-Z][A-Za-z ]*):\s+(?P<value>.*)")
+_INTERFACE = regex(r"Interface:\s+(?P<name>[^\s,]+),\s+via:.*")
+_PAIR = regex(r"(?P<key>[A-Z][A-Za-z ]*):\s+(?P<value>.*)")
 _TEXT_KEYS = {
     "SysName": "chassis-name",
     "SysDescr": "chassis-description",
@@ -137,8 +137,8 @@ _TEXT_KEYS = {
     "TTL": "ttl",
     "MFS": "mfs",
 }
-_CAPABILITY = re.compile(r"(?P<name>\S+), (?P<state>on|off)")
-_VLAN = re.compile(r"VLAN:\s+(?P<id>[0-9]{1,4}), pvid: yes.*")
+_CAPABILITY = regex(r"(?P<name>\S+), (?P<state>on|off)")
+_VLAN = regex(r"VLAN:\s+(?P<id>[0-9]{1,4}), pvid: yes.*")
 
 
 def lldpctl_announcements(lines: Sequence[str]) -> list[Announcement]:

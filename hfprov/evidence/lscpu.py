@@ -28,10 +28,11 @@ from hfprov.evidence.host_values import (
 )
 from hfprov.evidence.lscpu_table import CpuRow, parse_columns, parse_commas
 from hfprov.evidence.text import clean
+from hfprov.regex import regex
 
 _EXPECTED = "'CPU(s):' and other labels in the C locale"
-_COLUMNS = re.compile(r"CPU +[A-Z][A-Za-z0-9: ]*\n")
-_NODE = re.compile(r"NUMA node([0-9]{1,5}) CPU\(s\)")
+_COLUMNS = regex(r"CPU +[A-Z][A-Za-z0-9: ]*\n")
+_NODE = regex(r"NUMA node([0-9]{1,5}) CPU\(s\)")
 _MODEL_KEYS = ("Model name", "Thread(s) per core", "Core(s) per socket", "Socket(s)")
 _MAX_DEPTH = 8
 

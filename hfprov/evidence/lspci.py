@@ -15,23 +15,24 @@ from hfprov.evidence.lspci_machine import parse_machine, quoted_device
 from hfprov.evidence.lspci_tree import parse_tree
 from hfprov.evidence.pcie import ADDRESS, normal_address
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
 _EXPECTED = "a listing of PCI devices ('19:00.0 3D controller: …')"
-_DEVICE = re.compile(rf"({ADDRESS})[ \t]+(.+)")
-_ADDRESS_ONLY = re.compile(ADDRESS)
-_NUMERIC = re.compile(r"([0-9a-f]{4}): ([0-9a-f]{4}):([0-9a-f]{4})(.*)")
-_NAMED_CLASS = re.compile(r"(.+?) \[([0-9a-f]{4})\]: (.+)")
-_IDS = re.compile(r"(.*) \[([0-9a-f]{4}):([0-9a-f]{4})\](.*)")
-_REVISION = re.compile(r"\(rev ([0-9a-f]{2})\)")
-_TAIL = re.compile(r"(?: \((?:rev [0-9a-f]{2}|prog-if [^()]*(?:\([^()]*\))?[^()]*)\))+$")
-_WARNING = re.compile(r"#|lspci: |pcilib: |WARNING|Warning|\[sudo\]")
-_MACHINE = re.compile(r"^(?:Slot|Device):\s", re.MULTILINE)
-_TREE = re.compile(r"^[ \t]*-(?:\[|\+-\[)", re.MULTILINE)
-_LINK_OR_DETAIL = re.compile(
+_DEVICE = regex(rf"({ADDRESS})[ \t]+(.+)")
+_ADDRESS_ONLY = regex(ADDRESS)
+_NUMERIC = regex(r"([0-9a-f]{4}): ([0-9a-f]{4}):([0-9a-f]{4})(.*)")
+_NAMED_CLASS = regex(r"(.+?) \[([0-9a-f]{4})\]: (.+)")
+_IDS = regex(r"(.*) \[([0-9a-f]{4}):([0-9a-f]{4})\](.*)")
+_REVISION = regex(r"\(rev ([0-9a-f]{2})\)")
+_TAIL = regex(r"(?: \((?:rev [0-9a-f]{2}|prog-if [^()]*(?:\([^()]*\))?[^()]*)\))+$")
+_WARNING = regex(r"#|lspci: |pcilib: |WARNING|Warning|\[sudo\]")
+_MACHINE = regex(r"^(?:Slot|Device):\s", re.MULTILINE)
+_TREE = regex(r"^[ \t]*-(?:\[|\+-\[)", re.MULTILINE)
+_LINK_OR_DETAIL = regex(
     r"^[ \t]*(?:LnkCap|LnkSta|DevCap|DevCtl|DevSta|MaxPayload|UESta|CESta|ACSCtl)\b", re.MULTILINE
 )
 _MAX_LINE = 1024
-_FIRST_DEVICE = re.compile(rf"^{ADDRESS}(?:[ \t]|$)", re.MULTILINE)
+_FIRST_DEVICE = regex(rf"^{ADDRESS}(?:[ \t]|$)", re.MULTILINE)
 
 
 def parse(text: str) -> LspciFacts:

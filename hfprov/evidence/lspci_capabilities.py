@@ -15,14 +15,15 @@ from hfprov.evidence.host_values import natural
 from hfprov.evidence.lspci_facts import ErrorReporting, Express
 from hfprov.evidence.pcie import Link, parse_speed, parse_width
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
-_LINK = re.compile(
+_LINK = regex(
     r"Speed (unknown|<unknown>|[0-9.]+ ?GT/s)(?: \(([a-z]+)\))?, "
     r"Width (x[0-9]+|unknown)(?: \(([a-z]+)\))?(?=,|$)",
     re.IGNORECASE,
 )
-_PAYLOAD = re.compile(r"MaxPayload ([0-9]{1,5}) bytes(?:, MaxReadReq ([0-9]{1,5}) bytes)?")
-_IDS = re.compile(r"(.*)\[([0-9a-f]{4}):([0-9a-f]{4})\]")
+_PAYLOAD = regex(r"MaxPayload ([0-9]{1,5}) bytes(?:, MaxReadReq ([0-9]{1,5}) bytes)?")
+_IDS = regex(r"(.*)\[([0-9a-f]{4}):([0-9a-f]{4})\]")
 _PROBLEMS = ("access denied", "!!!", "unreadable", "failed to read", "chain looping", "<unreadable")
 
 _CORRECTABLE_NEEDED = frozenset({"RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout"})

@@ -6,7 +6,6 @@ modules. Source: lspci(8), section "Machine readable output".
 
 from __future__ import annotations
 
-import re
 import shlex
 
 from hfprov.errors import NotUnderstoodError
@@ -14,11 +13,12 @@ from hfprov.evidence.host_values import bad_line, natural, numbered_lines
 from hfprov.evidence.lspci_facts import PciDevice
 from hfprov.evidence.pcie import normal_address
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
-_LINE = re.compile(r"([A-Za-z]+):(?:\s+(.*))?")
-_NUMBERED = re.compile(r"(.*) \[([0-9a-f]{4})\]")
-_NUMBER = re.compile(r"[0-9a-f]{4}")
-_OPTION = re.compile(r"-[rp][0-9a-f]{2}")
+_LINE = regex(r"([A-Za-z]+):(?:\s+(.*))?")
+_NUMBERED = regex(r"(.*) \[([0-9a-f]{4})\]")
+_NUMBER = regex(r"[0-9a-f]{4}")
+_OPTION = regex(r"-[rp][0-9a-f]{2}")
 _REPEATED = "Module"
 
 

@@ -6,19 +6,18 @@ The drawing abbreviates: a branch ``-[0000:17-1f]--`` names the buses behind a b
 
 from __future__ import annotations
 
-import re
-
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, numbered_lines
 from hfprov.evidence.lspci_facts import PciDevice
 from hfprov.evidence.pcie import normal_address
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
-_ROOT = re.compile(r"\[([0-9a-f]{4,8}):([0-9a-f]{2})(?:-[0-9a-f]{2})?\]")
-_BRANCH = re.compile(r"\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\]")
-_LEAF = re.compile(r"[0-9a-f]{2}\.[0-7]")
-_IDS = re.compile(r"(.*?)\[?([0-9a-f]{4}):([0-9a-f]{4})\]?")
-_DRAWING = re.compile(r"[ |+\\-]*")
+_ROOT = regex(r"\[([0-9a-f]{4,8}):([0-9a-f]{2})(?:-[0-9a-f]{2})?\]")
+_BRANCH = regex(r"\[([0-9a-f]{2})(?:-[0-9a-f]{2})?\]")
+_LEAF = regex(r"[0-9a-f]{2}\.[0-7]")
+_IDS = regex(r"(.*?)\[?([0-9a-f]{4}):([0-9a-f]{4})\]?")
+_DRAWING = regex(r"[ |+\\-]*")
 _MAX_DEPTH = 64
 _MAX_NAME = 1024
 

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import empty, integer, not_understood, numbered
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 PRIORITIES = 8
 DSCPS = 64
@@ -54,14 +55,14 @@ class Qos(Struct, frozen=True):
         return None if self.dscp_priority is None else self.dscp_priority.get(dscp)
 
 
-_MAP = re.compile(r"prio:(?P<prio>[0-7]) dscp:(?P<dscps>(?:[0-9]{2},)+)")
-_TC = re.compile(
+_MAP = regex(r"prio:(?P<prio>[0-7]) dscp:(?P<dscps>(?:[0-9]{2},)+)")
+_TC = regex(
     r"tc: (?P<tc>[0-9]{1,2}) ratelimit: (?:(?P<unlimited>unlimited)|(?P<rate>[0-9.]{1,12})"
     r" ?(?P<unit>[GM])bps?), tsa: (?P<tsa>vendor|strict|ets|unknown)(?:, bw: (?P<bw>[0-9]{1,3})%)?"
 )
-_ECN = re.compile(r"ECN Enabled for priority [0-7]: \S*/ecn/(?P<path>\S+) = (?P<on>[01])")
-_PAIR = re.compile(r"(?P<key>[A-Za-z][\w /()]*): ?(?P<value>.*)")
-_TITLE = re.compile(r"=+ show configuration for device .*")
+_ECN = regex(r"ECN Enabled for priority [0-7]: \S*/ecn/(?P<path>\S+) = (?P<on>[01])")
+_PAIR = regex(r"(?P<key>[A-Za-z][\w /()]*): ?(?P<value>.*)")
+_TITLE = regex(r"=+ show configuration for device .*")
 
 
 class _Draft(Struct):

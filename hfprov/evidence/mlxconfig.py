@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import empty, not_understood, numbered
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 
 class Setting(Struct, frozen=True):
@@ -53,19 +54,19 @@ class DeviceConfig(Struct, frozen=True):
         return found.next_boot if found else None
 
 
-_DEVICE = re.compile(r"Device #[0-9]{1,4}:")
-_PAIR = re.compile(r"(?P<key>Device type|Name|Description|Device|PCI device):\s+(?P<value>.*)")
-_HEAD = re.compile(r"Configurations:\s+(?P<columns>.*)")
+_DEVICE = regex(r"Device #[0-9]{1,4}:")
+_PAIR = regex(r"(?P<key>Device type|Name|Description|Device|PCI device):\s+(?P<value>.*)")
+_HEAD = regex(r"Configurations:\s+(?P<columns>.*)")
 _COLUMNS = {
     "Default": "default", "Current": "current", "Next Boot": "next_boot", "New": "new",
 }  # fmt: skip
-_SETTING = re.compile(
+_SETTING = regex(
     r"(?P<mark>\*)?\s*(?:RO\s+)?(?P<name>[A-Z][A-Z0-9_]+(?:\[[0-9.]+\])?)\s+(?P<values>\S.*)"
 )
-_CODE = re.compile(r".*\((?P<code>[0-9]{1,10})\)")
-_MESSAGE = re.compile(r"-[IEW]- .*|Applying.*|.*Apply new Configuration.*|.*The '\*' shows .*")
-_COMMAND = re.compile(r"(?:\S+[#$] )?(?:mlxconfig|mstconfig|\$ ).*")
-_LEFT_OUT = re.compile(r"\(?\.\.\.\)?")
+_CODE = regex(r".*\((?P<code>[0-9]{1,10})\)")
+_MESSAGE = regex(r"-[IEW]- .*|Applying.*|.*Apply new Configuration.*|.*The '\*' shows .*")
+_COMMAND = regex(r"(?:\S+[#$] )?(?:mlxconfig|mstconfig|\$ ).*")
+_LEFT_OUT = regex(r"\(?\.\.\.\)?")
 
 
 class _Draft(Struct):

@@ -6,7 +6,6 @@ A firmware that was burned does not run until a reset: ``FW (Running)`` tells, a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -15,6 +14,7 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.flint import Firmware, parse_lines
 from hfprov.evidence.net_lines import empty, numbered, value_or_none
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 
 class Version(Struct, frozen=True):
@@ -82,19 +82,19 @@ class ResetReport(Struct, frozen=True):
     failures: tuple[str, ...] = ()
 
 
-_DEVICE = re.compile(r"Device #(?P<number>[0-9]{1,4}):")
-_PAIR = re.compile(r"(?P<key>[A-Z][A-Za-z ]*):\s+(?P<value>\S.*)")
-_VERSIONS = re.compile(r"Versions:\s+Current\s+Available")
-_VERSION = re.compile(
+_DEVICE = regex(r"Device #(?P<number>[0-9]{1,4}):")
+_PAIR = regex(r"(?P<key>[A-Z][A-Za-z ]*):\s+(?P<value>\S.*)")
+_VERSIONS = regex(r"Versions:\s+Current\s+Available")
+_VERSION = regex(
     r"(?P<name>[A-Z][A-Za-z0-9]*(?: \(Running\)| [A-Z]\S*)*)\s{2,}"
     r"(?P<current>\S+)\s+(?P<available>\S+)"
 )
-_UPDATING = re.compile(r"Device #(?P<number>[0-9]{1,4}): Updating FW \.\.\.\s*(?P<rest>.*)")
-_FAILURE = re.compile(r"-E- .*|No devices found.*|.*(?:Fail|FAILED|failed|Error:).*")
+_UPDATING = regex(r"Device #(?P<number>[0-9]{1,4}): Updating FW \.\.\.\s*(?P<rest>.*)")
+_FAILURE = regex(r"-E- .*|No devices found.*|.*(?:Fail|FAILED|failed|Error:).*")
 _RESTART = "Restart needed for updates to take effect."
-_STEP = re.compile(r"-I- (?P<step>.*?)\s+-\s*(?P<result>\S.*)")
-_LEVEL = re.compile(r"(?P<level>[0-9]): .*")
-_RESET_OF = re.compile(r".*device,? (?P<device>\S+?),? is:")
+_STEP = regex(r"-I- (?P<step>.*?)\s+-\s*(?P<result>\S.*)")
+_LEVEL = regex(r"(?P<level>[0-9]): .*")
+_RESET_OF = regex(r".*device,? (?P<device>\S+?),? is:")
 _LOADED = "-I- FW was loaded successfully."
 
 

@@ -6,7 +6,6 @@ more than they have to say.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -14,13 +13,14 @@ from msgspec import structs
 
 from hfprov.evidence.text import clean
 from hfprov.reading import Read, Result, command
+from hfprov.regex import regex
 
 FIELDS = ("filename", "name", "version", "license")
 """What is kept of a module: some have thousands of lines of aliases."""
 
 _SCRIPT = f'modinfo "$@" 2>&1 | grep -E "^({"|".join(FIELDS)}):|^modinfo: "'
-_LINE = re.compile(r"([a-z]+): +(.*)")
-_ENDING = re.compile(r"\.ko(\.[a-z0-9]+)?$")
+_LINE = regex(r"([a-z]+): +(.*)")
+_ENDING = regex(r"\.ko(\.[a-z0-9]+)?$")
 
 
 @dataclass(frozen=True, slots=True)

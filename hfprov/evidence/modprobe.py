@@ -17,6 +17,7 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.system import CMDLINE, MOUNTS
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Result, Source, complete_text, file, glob
+from hfprov.regex import regex
 
 PLACES = ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")
 """Highest first: a file hides one of the same name in a later place."""
@@ -24,7 +25,7 @@ DIRECTORIES = tuple(glob(f"{place}/modprobe.d/*.conf") for place in PLACES)
 FSTAB = file("/etc/fstab")
 MOUNT_UNITS = glob("/etc/systemd/system/*.mount")
 LOADED = file("/proc/modules", limit=1 << 20)
-_REFUSING = re.compile(r"(/usr)?/bin/(true|false)\b")
+_REFUSING = regex(r"(/usr)?/bin/(true|false)\b")
 MODULES_OF: Mapping[str, tuple[str, ...]] = {
     "vfat": ("vfat", "fat"),
     "msdos": ("msdos", "fat"),

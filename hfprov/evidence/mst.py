@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import empty, not_understood, numbered, value_or_none
+from hfprov.regex import regex
 
 
 class MstDevice(Struct, frozen=True):
@@ -35,17 +36,15 @@ class MstStatus(Struct, frozen=True):
     devices: tuple[MstDevice, ...]
 
 
-_MODULE = re.compile(r"\s*(?P<name>MST [A-Za-z ]*?) module (?P<state>is not loaded|loaded)")
-_PATH = re.compile(r"(?P<path>/dev/mst/\S+)\s+- .*")
-_ADDRESS = re.compile(r".*domain:bus:dev\.fn=(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]).*")
-_ROW = re.compile(
+_MODULE = regex(r"\s*(?P<name>MST [A-Za-z ]*?) module (?P<state>is not loaded|loaded)")
+_PATH = regex(r"(?P<path>/dev/mst/\S+)\s+- .*")
+_ADDRESS = regex(r".*domain:bus:dev\.fn=(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]).*")
+_ROW = regex(
     r"(?P<type>\S+)\s+(?P<path>NA|/dev/mst/\S+)\s+"
     r"(?P<pci>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?P<rest>(?:\s.*)?)"
 )
 _HEADS = ("MST modules:", "MST devices:", "PCI devices:", "DEVICE_TYPE", "Chip revision", "---")
-_TALK = re.compile(
-    r"(?:\S+[#$]|\$|#)(?: .*)?|.*\b(?:Success|skipping)\b.*|Starting MST.*|Create .*"
-)
+_TALK = regex(r"(?:\S+[#$]|\$|#)(?: .*)?|.*\b(?:Success|skipping)\b.*|Starting MST.*|Create .*")
 _NONE = ("No MST devices", "No devices", "Device doesn't exist")
 
 

@@ -5,7 +5,6 @@ Sources: hosts(5), nsswitch.conf(5), nss-resolve(8).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
@@ -15,6 +14,7 @@ from hfprov.baseline import Baseline
 from hfprov.evidence.host_names import LIVE
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import KIB, Observation, Read, Source, file
+from hfprov.regex import regex
 
 _HOSTS = file("/etc/hosts", limit=512 * KIB)
 _SWITCH = file("/etc/nsswitch.conf", limit=32 * KIB)
@@ -22,7 +22,7 @@ _READS: tuple[Read, ...] = (LIVE, _HOSTS, _SWITCH)
 _READS_HOSTS = ("files", "resolve")
 """Sources of nsswitch.conf that look into /etc/hosts: systemd-resolved does as well."""
 LOCALHOST = "localhost"
-_WORD = re.compile(r"\[[^\]]*\]|[^\s\[]+")
+_WORD = regex(r"\[[^\]]*\]|[^\s\[]+")
 
 HostAddress = IPv4Address | IPv6Address
 

@@ -16,27 +16,28 @@ from hfprov.evidence.fields import integer, looks_like_json, not_understood, num
 from hfprov.evidence.nccl_tests_facts import FAILURES, TOOL, Measure, NcclTests, Rank, Row
 from hfprov.evidence.nccl_tests_json import from_json
 from hfprov.evidence.text import clean, excerpt, number
+from hfprov.regex import regex
 
 # mpirun --tag-output, srun --label, and host names as pdsh puts them before each line.
-_PREFIX = re.compile(
+_PREFIX = regex(
     r"(?:\[[^\]\s]{1,80}\]<std(?:out|err|diag)>: ?|\[[0-9]+\]:? | *[0-9]{1,6}: "
     r"|[A-Za-z0-9_.-]{1,64}: (?=#| *[0-9]+ +[0-9]+ +[a-z]))"
 )
-_RANK = re.compile(
+_RANK = regex(
     r"# +Rank +(?P<rank>[0-9]{1,9})(?: +Group +(?P<group>[0-9]{1,9}))? +Pid +(?P<pid>[0-9]{1,12})"
     r" +on +(?P<host>\S+) +device +(?P<device>[0-9]{1,6}) +\[(?P<bdf>[0-9a-fA-Fx:.]+)\]"
     r" *(?P<name>.*)$"
 )
-_TABLE = re.compile(r"# +size +count +type\b(?P<columns>.*)$")
-_ROW = re.compile(r" *[0-9]{1,18} +[0-9]{1,18} +[a-z][a-z0-9_]*(?= )")
-_PARAMETERS = re.compile(r"# nThread\b(?P<pairs>.*)$")
-_PAIR = re.compile(r"((?:warmup |agg )?[A-Za-z]+):? +([0-9]{1,18}(?:\([a-z]+\))?)")
-_BOUNDS = re.compile(r"# Out of bounds values *: *(?P<count>[0-9]{1,18}) *(?P<word>OK|FAILED)?")
-_AVERAGE = re.compile(r"# Avg bus bandwidth *: *(?P<value>\S+) *(?P<word>OK|FAILED)?")
-_VERSION = re.compile(r"(?:NCCL|RCCL) version *:? *([0-9]\S*)")
-_COLLECTIVE = re.compile(r"# Collective test starting: *(\S+)")
-_ERROR = re.compile("|".join(pattern.pattern for _, pattern in FAILURES), re.IGNORECASE)
-_INFO = re.compile(r"\bNCCL (?:INFO|TRACE|VERSION)\b")
+_TABLE = regex(r"# +size +count +type\b(?P<columns>.*)$")
+_ROW = regex(r" *[0-9]{1,18} +[0-9]{1,18} +[a-z][a-z0-9_]*(?= )")
+_PARAMETERS = regex(r"# nThread\b(?P<pairs>.*)$")
+_PAIR = regex(r"((?:warmup |agg )?[A-Za-z]+):? +([0-9]{1,18}(?:\([a-z]+\))?)")
+_BOUNDS = regex(r"# Out of bounds values *: *(?P<count>[0-9]{1,18}) *(?P<word>OK|FAILED)?")
+_AVERAGE = regex(r"# Avg bus bandwidth *: *(?P<value>\S+) *(?P<word>OK|FAILED)?")
+_VERSION = regex(r"(?:NCCL|RCCL) version *:? *([0-9]\S*)")
+_COLLECTIVE = regex(r"# Collective test starting: *(\S+)")
+_ERROR = regex("|".join(pattern.pattern for _, pattern in FAILURES), re.IGNORECASE)
+_INFO = regex(r"\bNCCL (?:INFO|TRACE|VERSION)\b")
 
 
 class _Log(Struct):

@@ -6,7 +6,6 @@ hand-made files for virtual machines, where only PCI classes tell what a device 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from msgspec import Struct
@@ -15,10 +14,11 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nvidia_smi.values import pci_address
 from hfprov.evidence.text import clean
 from hfprov.evidence.xml_tree import Element, xml_document
+from hfprov.regex import regex
 
 _CLASS_GPU = ("0x0302", "0x0300", "0x0380", "0x1200")
 _CLASS_NIC = ("0x0200", "0x0207", "0x0280")
-_SPEED = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?) ?GT/s")
+_SPEED = regex(r"([0-9]{1,4}(?:\.[0-9]{1,3})?) ?GT/s")
 
 
 class NvlinkTo(Struct, frozen=True):

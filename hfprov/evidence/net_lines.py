@@ -7,18 +7,16 @@ turn into another number; JSON is read with the path of each value, so that a me
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import Pairs, clean, excerpt, json_document
+from hfprov.regex import regex
 
-_INTEGER = re.compile(r"[-+]?[0-9]{1,20}")
-_HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
-_DECIMAL = re.compile(
-    r"[-+]?(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][-+]?[0-9]{1,2})?"
-)
+_INTEGER = regex(r"[-+]?[0-9]{1,20}")
+_HEX = regex(r"0[xX][0-9a-fA-F]{1,16}")
+_DECIMAL = regex(r"[-+]?(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][-+]?[0-9]{1,2})?")
 
 
 def lines_of(text: str) -> list[str]:

@@ -7,10 +7,11 @@ import re
 from hfprov.evidence import ifcfg, netplan, nmcli
 from hfprov.evidence.host_values import unknown_form
 from hfprov.evidence.text import clean
+from hfprov.regex import regex
 
-_NETPLAN = re.compile(r"^(?:network|\"network\"):", re.MULTILINE)
-_NMCLI = re.compile(r"^(?:GENERAL\.|connection\.)[A-Za-z-]+:", re.MULTILINE)
-_IFCFG = re.compile(r"^(?:export )?[A-Z_][A-Z0-9_]*=", re.MULTILINE)
+_NETPLAN = regex(r"^(?:network|\"network\"):", re.MULTILINE)
+_NMCLI = regex(r"^(?:GENERAL\.|connection\.)[A-Za-z-]+:", re.MULTILINE)
+_IFCFG = regex(r"^(?:export )?[A-Z_][A-Z0-9_]*=", re.MULTILINE)
 
 
 def parse(text: str) -> netplan.NetplanFacts | ifcfg.IfcfgFacts | nmcli.NmcliFacts:

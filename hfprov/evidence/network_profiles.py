@@ -7,7 +7,6 @@ is needed is asked for. Sources: netplan's YAML reference; nmcli(1), nm-settings
 from __future__ import annotations
 
 import fnmatch
-import re
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
@@ -19,6 +18,7 @@ from hfprov.evidence.ip_link import Interface
 from hfprov.evidence.netplan import NetplanInterface
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Result, Source, command, file
+from hfprov.regex import regex
 
 OURS = "/etc/netplan/90-hfprov-mtu.yaml"
 MADE_BY_NETPLAN = "/run/NetworkManager/system-connections/netplan-"
@@ -36,7 +36,7 @@ done"""
 _DETAILS = command("sh", "-c", _SETTINGS, timeout=30, needs="/usr/bin/nmcli")
 _NM_NOT_RUNNING = 8
 _ROUTES = ("ipv4.routes", "ipv6.routes")
-_MTU = re.compile(r"\bmtu\s*=\s*([0-9]{1,6})\b")
+_MTU = regex(r"\bmtu\s*=\s*([0-9]{1,6})\b")
 """An attribute of a route, nm-settings-nmcli(5): ``10.0.0.0/8 10.1.0.1 mtu=1500``."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import re
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
@@ -14,6 +13,7 @@ from hfprov.evidence.ip_link import Interface
 from hfprov.evidence.systemd import PLACES, Setting, parse_settings
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Read, Result, Source, complete_text, glob, listing
+from hfprov.regex import regex
 
 LINKS_READ = glob("/run/systemd/netif/links/*", limit=16 * 1024)
 FILES = tuple(glob(f"{place}/network/*.network") for place in PLACES)
@@ -156,7 +156,7 @@ SHUT_FOLDERS: Source[frozenset[str]] = Source(
 )
 """Folders of drop-ins that are not everybody's to read: networkd does not run as root."""
 
-_SIZE = re.compile(r"(\d+)\s*([KMG]?)")
+_SIZE = regex(r"(\d+)\s*([KMG]?)")
 
 
 def size(text: str) -> int:

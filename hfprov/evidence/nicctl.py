@@ -7,7 +7,6 @@ into one object by repeating its keys; both of them are kept.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from msgspec import Struct, field
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import Node, decimal, json_value
 from hfprov.evidence.text import Pairs, excerpt
+from hfprov.regex import regex
 
 
 class QueuePair(Struct, frozen=True):
@@ -72,8 +72,8 @@ class Nic(Struct, frozen=True):
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
-_RATE = re.compile(r"(?P<number>[0-9.]+) (?P<prefix>[KMGT]?)(?:bps|pps)")
-_SPEED = re.compile(r"(?P<number>[0-9.]+)(?P<unit>[GM])")
+_RATE = regex(r"(?P<number>[0-9.]+) (?P<prefix>[KMGT]?)(?:bps|pps)")
+_SPEED = regex(r"(?P<number>[0-9.]+)(?P<unit>[GM])")
 _SCALE = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 

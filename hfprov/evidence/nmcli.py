@@ -6,7 +6,6 @@ connection is what is configured, with ``auto`` for "not set". Source: nmcli(1),
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -14,11 +13,12 @@ from msgspec import Struct
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, natural, numbered_lines, unknown_form
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
-_PAIR = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*\.[A-Za-z0-9_.\[\]-]+):\s*(.*)")
-_STATE = re.compile(r"([0-9]{1,3}) \(?([a-z() :-]+?)\)?")
-_SECRET = re.compile(r"psk|password|secret|private-key|wep-key")
-_NOISE = re.compile(r"TextFileProvider\(|Warning: |\*\* \(process")
+_PAIR = regex(r"([A-Za-z0-9][A-Za-z0-9-]*\.[A-Za-z0-9_.\[\]-]+):\s*(.*)")
+_STATE = regex(r"([0-9]{1,3}) \(?([a-z() :-]+?)\)?")
+_SECRET = regex(r"psk|password|secret|private-key|wep-key")
+_NOISE = regex(r"TextFileProvider\(|Warning: |\*\* \(process")
 
 
 class NmDevice(Struct, frozen=True):

@@ -23,6 +23,7 @@ from hfprov.evidence.npu_smi_details import (
     read_names,
 )
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
 TOOL = "npu-smi"
 
@@ -90,10 +91,10 @@ _FAILURES = failure_table(
         FailureKind.OTHER: (r"^error\b", r"ret is -\d+", "usage:"),
     }
 )
-_VERSION = re.compile(r"\| npu-smi (?P<tool>\S+) +Version: ?(?P<driver>\S+) *\|")
-_BORDER = re.compile(r"\+[-=+]+\+$")
-_BDF = re.compile(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]$")
-_SLASH = re.compile(r" *\/ *")
+_VERSION = regex(r"\| npu-smi (?P<tool>\S+) +Version: ?(?P<driver>\S+) *\|")
+_BORDER = regex(r"\+[-=+]+\+$")
+_BDF = regex(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]$")
+_SLASH = regex(r" *\/ *")
 _LAST_RELEASE_WITHOUT_PROCESSES = 21
 
 
@@ -235,7 +236,7 @@ def _pair(read: Fields, name: str, text: str) -> tuple[int | None, int | None]:
         return None, None
 
 
-_IDLE = re.compile(r"No running process(?:es)? found(?: in NPU ([0-9]{1,9}))?", re.IGNORECASE)
+_IDLE = regex(r"No running process(?:es)? found(?: in NPU ([0-9]{1,9}))?", re.IGNORECASE)
 
 
 def _process(number: int, line: str, cells: list[str]) -> Process:

@@ -17,6 +17,7 @@ from hfprov.evidence.fields import (
     numbered_lines,
     said,
 )
+from hfprov.regex import regex
 
 TOOL = "npu-smi"
 
@@ -73,7 +74,7 @@ def health_of(text: str) -> Health:
         return Health.UNKNOWN
 
 
-_KEY_VALUE = re.compile(r"\s*(?P<key>[A-Za-z][^:]{0,60}):(?P<value>.*)$")
+_KEY_VALUE = regex(r"\s*(?P<key>[A-Za-z][^:]{0,60}):(?P<value>.*)$")
 _STARTS = ("NPU ID",)
 
 
@@ -145,10 +146,10 @@ def _compatibility(text: str) -> Compatibility:
         return Compatibility.UNKNOWN
 
 
-_NAMES_HEADER = re.compile(
+_NAMES_HEADER = regex(
     r"^[ \t]*NPU ID[ \t]+[^:\n]*Chip ID[ \t][^:\n]*Chip Name[ \t]*$", re.MULTILINE
 )
-_COLUMN_GAP = re.compile(r"\t+| {2,}")
+_COLUMN_GAP = regex(r"\t+| {2,}")
 
 
 def read_names(text: str) -> tuple[ChipName, ...]:

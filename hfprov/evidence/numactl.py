@@ -7,7 +7,6 @@ facts say so: the text was cut off, or a node is missing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -16,15 +15,16 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.cpulist import MAX_CPUS, parse_cpulist
 from hfprov.evidence.host_values import bad_line, natural, numbered_lines, unknown_form
 from hfprov.evidence.text import clean
+from hfprov.regex import regex
 
 _Nodes = dict[int, dict[str, int | tuple[int, ...] | None]]
 
-_HEADER = re.compile(r"available: ([0-9]{1,5}) nodes? \(([0-9,-]+)\)")
-_CPUS = re.compile(r"node ([0-9]{1,5}) cpus:((?: [0-9]{1,9})*)")
-_MEMORY = re.compile(r"node ([0-9]{1,5}) (size|free): ([0-9]{1,12}) MB")
-_UNKNOWN = re.compile(r"node ([0-9]{1,5}) (size|free): <not available>")
-_COLUMNS = re.compile(r"node((?:\s+[0-9]{1,5})+)")
-_DISTANCES = re.compile(r"([0-9]{1,5}):((?:\s+[0-9]{1,5})+)")
+_HEADER = regex(r"available: ([0-9]{1,5}) nodes? \(([0-9,-]+)\)")
+_CPUS = regex(r"node ([0-9]{1,5}) cpus:((?: [0-9]{1,9})*)")
+_MEMORY = regex(r"node ([0-9]{1,5}) (size|free): ([0-9]{1,12}) MB")
+_UNKNOWN = regex(r"node ([0-9]{1,5}) (size|free): <not available>")
+_COLUMNS = regex(r"node((?:\s+[0-9]{1,5})+)")
+_DISTANCES = regex(r"([0-9]{1,5}):((?:\s+[0-9]{1,5})+)")
 
 
 class NumaNode(Struct, frozen=True):

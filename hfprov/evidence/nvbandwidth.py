@@ -18,6 +18,7 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
 from hfprov.evidence.fields import Fields, embedded_json, mapping, numbered_lines, sequence
 from hfprov.evidence.text import clean, excerpt, number
+from hfprov.regex import regex
 
 TOOL = "nvbandwidth"
 
@@ -132,11 +133,11 @@ def _from_json(text: str) -> NvBandwidth | ToolFailure:
 
 
 _ENDED = frozenset({Status.PASSED, Status.WAIVED})
-_DEVICE = re.compile(
+_DEVICE = regex(
     r"(?:Device )?(?P<index>[0-9]{1,6}): (?P<name>[^()]{1,200}?)"
     r"(?: \((?P<bdf>[0-9a-fA-F:.]{1,20})\)(?:: \((?P<host>[^()]{0,255})\))?)?$"
 )
-_UNIT = re.compile(r"\((GB/s|ns|us|MB/s)\) *$")
+_UNIT = regex(r"\((GB/s|ns|us|MB/s)\) *$")
 
 
 def _device(text: str) -> Device:
@@ -195,14 +196,14 @@ def _value(cell: Any, name: str) -> float | None:
         ) from None
 
 
-_HEADER = re.compile(r"^nvbandwidth Version: (\S+)", re.MULTILINE)
-_DRIVER = re.compile(r"^Driver Version: (\S+)", re.MULTILINE)
-_RUNTIME = re.compile(r"^CUDA Runtime Version: ([0-9]{1,9})", re.MULTILINE)
-_RUNNING = re.compile(r"Running (\S+?)\.?$")
-_WAIVED = re.compile(r"Waived:? *(\S*)$|Waiving (\S+?)\.?$")  # the second in v0.2
-_SUM = re.compile(r"SUM (\S+) (\S+)$")
-_COLUMNS = re.compile(r"[0-9]+(?: +[0-9]+)*$")
-_ERROR = re.compile(r"(?:\[?CUDA_ERROR|\[?NVML_ERROR|ERROR\b|Error\b|ASSERT in)")
+_HEADER = regex(r"^nvbandwidth Version: (\S+)", re.MULTILINE)
+_DRIVER = regex(r"^Driver Version: (\S+)", re.MULTILINE)
+_RUNTIME = regex(r"^CUDA Runtime Version: ([0-9]{1,9})", re.MULTILINE)
+_RUNNING = regex(r"Running (\S+?)\.?$")
+_WAIVED = regex(r"Waived:? *(\S*)$|Waiving (\S+?)\.?$")  # the second in v0.2
+_SUM = regex(r"SUM (\S+) (\S+)$")
+_COLUMNS = regex(r"[0-9]+(?: +[0-9]+)*$")
+_ERROR = regex(r"(?:\[?CUDA_ERROR|\[?NVML_ERROR|ERROR\b|Error\b|ASSERT in)")
 
 
 class _Text(Struct):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -18,6 +17,7 @@ from hfprov.evidence.systemd import property_of
 from hfprov.evidence.systemd_units import together
 from hfprov.evidence.text import clean
 from hfprov.reading import Observation, Source, command, file, listing
+from hfprov.regex import regex
 
 _PROPERTIES = "--property=Id,LoadState,ActiveState,SubState,UnitFileState"
 UNIT = together(
@@ -29,7 +29,7 @@ LOG = command("tail", "-c", "262144", _LOG_FILE, limit=300_000, needs=_LOG_FILE)
 TOPO = command("nvidia-smi", "topo", "-m", timeout=30)
 PEERMEM = file("/sys/module/nvidia_peermem/initstate", limit=64)
 RDMA_DEVICES = listing("/sys/class/infiniband/*", most=256)
-_VERSION = re.compile(r"[Vv]ersion(?: is)?\s{0,3}:?\s{0,3}([0-9]+\.[0-9.]+)")
+_VERSION = regex(r"[Vv]ersion(?: is)?\s{0,3}:?\s{0,3}([0-9]+\.[0-9.]+)")
 
 
 class FabricManager(Struct, frozen=True):

@@ -24,6 +24,7 @@ from hfprov.evidence.host_values import (
 )
 from hfprov.evidence.nvme_health import NvmeHealth, parse_smart_json, parse_smart_text
 from hfprov.evidence.text import clean
+from hfprov.regex import regex
 
 
 class Namespace(Struct, frozen=True):
@@ -71,7 +72,7 @@ class NvmeControllerFacts(Struct, frozen=True):
 NvmeFacts = NvmeListFacts | NvmeControllerFacts | NvmeHealth
 
 _KELVIN = 273.15
-_HEX = re.compile(r"0x[0-9a-fA-F]{1,4}")
+_HEX = regex(r"0x[0-9a-fA-F]{1,4}")
 
 
 def parse(text: str) -> NvmeFacts:
@@ -162,11 +163,11 @@ def _namespace(item: dict[str, Any]) -> Namespace:
     )
 
 
-_LIST_HEADER = re.compile(
+_LIST_HEADER = regex(
     r"^Node +(?:Generic +)?SN +Model +Namespace +Usage +Format +FW Rev[ \t]*\n[- \t]+$",
     re.MULTILINE,
 )
-_LIST_ROW = re.compile(
+_LIST_ROW = regex(
     r"(?P<node>\S+) +(?:/dev/ng\S+ +)?(?P<serial>\S+) +(?P<model>\S.*?) +(?:0x[0-9a-f]+|[0-9]+) +"
     r"[0-9.]+ +[kKMGTPE]?B +/ +[0-9.]+ +[kKMGTPE]?B +"
     r"(?P<sector>[0-9]+) +(?P<unit>[kK]?i?B) \+ +[0-9]+ +B +(?P<firmware>\S.*?) *"

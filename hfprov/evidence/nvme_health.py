@@ -11,6 +11,7 @@ from msgspec import Struct
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import json_count, natural
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 WARNINGS = (
     "available_spare",
@@ -30,9 +31,7 @@ _OBJECT_KEYS = (
     "vmbu_failed",
     "pmr_ro",
 )
-_NUMBER = re.compile(
-    r"([0-9][0-9,.' \u2019\u202f\u00a0]*)(?:%|°?[CFK]\b.*|Celsius.*|\(.*|minutes?)?"
-)
+_NUMBER = regex(r"([0-9][0-9,.' \u2019\u202f\u00a0]*)(?:%|°?[CFK]\b.*|Celsius.*|\(.*|minutes?)?")
 _KELVIN = 273.15
 _MAX_WARNING = 255
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import empty, numbered
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 
 class OfedVersion(Struct, frozen=True):
@@ -29,10 +28,10 @@ class OpenibdStatus(Struct, frozen=True):
     modules: tuple[str, ...]
 
 
-_VERSION = re.compile(
+_VERSION = regex(
     r"(?P<product>[A-Za-z][A-Za-z_-]*[A-Za-z])-(?P<version>[0-9]+(?:\.[0-9]+)+(?:-[0-9][0-9.]*)*):?"
 )
-_DRIVER = re.compile(r"HCA driver (?:is )?(?P<negated>not )?loaded")
+_DRIVER = regex(r"HCA driver (?:is )?(?P<negated>not )?loaded")
 _LISTS = {
     "Configured IPoIB devices:": "configured_ipoib",
     "Currently active IPoIB devices:": "active_ipoib",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping
 
@@ -11,8 +10,9 @@ from msgspec import Struct
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, numbered_lines, unknown_form
 from hfprov.evidence.text import clean
+from hfprov.regex import regex
 
-_KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)")
+_KEY = regex(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)")
 
 
 class OsReleaseFacts(Struct, frozen=True):

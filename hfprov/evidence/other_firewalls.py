@@ -25,6 +25,7 @@ from hfprov.evidence.inbound_rules import (
 from hfprov.evidence.systemd import Properties, property_of
 from hfprov.evidence.systemd_units import shown_units, units
 from hfprov.reading import KIB, Observation, Read, Source, complete_text, file, glob
+from hfprov.regex import regex
 
 UFW, FIREWALLD, NFTABLES = "ufw.service", "firewalld.service", "nftables.service"
 RESTORING = ("netfilter-persistent.service", "iptables.service", "ip6tables.service")
@@ -48,7 +49,7 @@ _NFT = tuple(
 )
 """Debian's and EL's: the service loads the one that there is."""
 _NFT_INCLUDED = (glob("/etc/nftables.d/*", limit=64 * KIB), glob("/etc/nftables/*", limit=64 * KIB))
-_READ_INCLUDES = re.compile(r"/etc/nftables(?:\.d)?/[\w.*-]+")
+_READ_INCLUDES = regex(r"/etc/nftables(?:\.d)?/[\w.*-]+")
 
 
 class NftFile(Struct, frozen=True):

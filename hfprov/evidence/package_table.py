@@ -7,15 +7,14 @@ there (dpkg does that when its output is a narrow terminal).
 
 from __future__ import annotations
 
-import re
-
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, numbered_lines
 from hfprov.evidence.package_facts import NOT_CLOSED, Manager, Package, PackageFacts, PackageState
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
-_RULE = re.compile(r"\+\+\+-(=+)-(=+)-(=+)(?:-(=+))?")
-_ROW = re.compile(r"([uirph])([ncHUFWtihufw])([RX]?) +(\S+) +(\S+)(?: +(\S+))?(?: +(.*))?")
+_RULE = regex(r"\+\+\+-(=+)-(=+)-(=+)(?:-(=+))?")
+_ROW = regex(r"([uirph])([ncHUFWtihufw])([RX]?) +(\S+) +(\S+)(?: +(\S+))?(?: +(.*))?")
 _COLUMNS = 4
 STATES = {
     "n": PackageState.NOT_INSTALLED,

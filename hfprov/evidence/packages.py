@@ -22,30 +22,29 @@ from hfprov.evidence.package_facts import (
 )
 from hfprov.evidence.package_table import STATES, parse_dpkg_table
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
 _EXPECTED = "a listing of dpkg or rpm"
-_NEVRA = re.compile(
+_NEVRA = regex(
     r"([A-Za-z0-9_.+-]+)-(?:([0-9]{1,9}):)?([A-Za-z0-9_.+~^]+)-([A-Za-z0-9_.+~^]+)"
     r"\.(noarch|x86_64|aarch64|arm64|ppc64le|ppc64|s390x|i[3-6]86|armv7hl|riscv64|loongarch64|src"
     r"|\(none\)|none)"
 )
-_KEY_PACKAGE = re.compile(r"gpg-pubkey-[0-9a-f]+-[0-9a-f]+(?:\.\(none\))?")
-_COMPLAINT = re.compile(
-    r"(?:(?:error|warning|rpmdb|rpm|dpkg-query|dpkg): |COMMAND>).*", re.IGNORECASE
-)
-_QUERY = re.compile(
+_KEY_PACKAGE = regex(r"gpg-pubkey-[0-9a-f]+-[0-9a-f]+(?:\.\(none\))?")
+_COMPLAINT = regex(r"(?:(?:error|warning|rpmdb|rpm|dpkg-query|dpkg): |COMMAND>).*", re.IGNORECASE)
+_QUERY = regex(
     r"(?:([uirph][ncHUFWti]R?)\s+)?([a-z0-9][a-z0-9+.-]*(?::[a-z0-9]+)?)\s+([0-9][A-Za-z0-9.+:~-]*)"
 )
-_STATUS = re.compile(
+_STATUS = regex(
     r"\b(install|hold|deinstall|purge|unknown) (ok|reinstreq) "
     r"(not-installed|config-files|half-installed|unpacked|half-configured|triggers-awaited"
     r"|triggers-pending|installed)\b"
 )
-_RPM_RELEASE = re.compile(r"\.(?:el|fc|oe|amzn|cm|mga|sles|lp)[0-9]")
+_RPM_RELEASE = regex(r"\.(?:el|fc|oe|amzn|cm|mga|sles|lp)[0-9]")
 _RPM_ARCHITECTURES = frozenset({"noarch", "x86_64", "aarch64", "ppc64le", "s390x", "i686"})
-_RPM_NAME = re.compile(r"[A-Za-z0-9_.+-]+")
-_EPOCH = re.compile(r"[0-9]{1,9}|\(none\)")
-_NOT_INSTALLED = re.compile(r"package (\S+) is not installed")
+_RPM_NAME = regex(r"[A-Za-z0-9_.+-]+")
+_EPOCH = regex(r"[0-9]{1,9}|\(none\)")
+_NOT_INSTALLED = regex(r"package (\S+) is not installed")
 
 
 class _Lines:

@@ -6,13 +6,13 @@ pam.conf(5): the number in ``[success=N]`` counts modules, a ``substack`` as one
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from msgspec import Struct
 
 from hfprov.evidence.pam_stack import PamFiles, PamRule, Step, steps
+from hfprov.regex import regex
 
 _KEYWORDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -22,9 +22,9 @@ _KEYWORDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "optional": {"success": "ok", "default": "ignore"},
     }
 )
-_VALUE = re.compile(r"([a-z_]+)=([a-z]+|[0-9]{1,5})")
+_VALUE = regex(r"([a-z_]+)=([a-z]+|[0-9]{1,5})")
 _REFUSES = "pam_deny.so"
-_DEPENDS = re.compile(
+_DEPENDS = regex(
     r"pam_(access|exec|group|krb5|ldap|listfile|localuser|nologin|rootok|script|securetty|shells|"
     r"sss|succeed_if|time|wheel|winbind)\.so"
 )

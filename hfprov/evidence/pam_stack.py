@@ -14,6 +14,7 @@ from msgspec import Struct
 from hfprov.errors import NoEvidenceError
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Read, Source, complete_text, glob
+from hfprov.regex import regex
 
 _FOLDERS = ("/etc/pam.d", "/usr/lib/pam.d")
 """Highest first: a file hides one of the same name in a later folder."""
@@ -22,10 +23,10 @@ _NAMES = ("sshd", "login", "other", "common-*", "system-*", "password-auth*", "p
 _READS: tuple[Read, ...] = tuple(
     glob(f"{folder}/{name}", limit=32 * 1024) for folder in _FOLDERS for name in _NAMES
 )
-_LINE = re.compile(
+_LINE = regex(
     r"-?(?P<type>[A-Za-z]+)\s+(?P<control>\[[^\]]*\]|\S+)\s+(?P<module>\S+)\s*(?P<arguments>.*)"
 )
-_ALL_TYPES = re.compile(r"@include\s+(\S+)")
+_ALL_TYPES = regex(r"@include\s+(\S+)")
 
 
 class PamRule(Struct, frozen=True):

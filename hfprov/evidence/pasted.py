@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 
+from hfprov.regex import regex
+
 _USER_AT_HOST = r"[\w.-]{1,64}@[\w.%-]{1,255}(?:[: ][^$#%>\n]{0,200})?"
 _PROMPT = rf"(?:\(\w[^()\n]{{0,60}}\) ?)?(?:\[{_USER_AT_HOST}\]|{_USER_AT_HOST})? ?"
 _ENDED = rf"(?:{_PROMPT}\$>?|(?:\[{_USER_AT_HOST}\]|{_USER_AT_HOST}) ?[#%>])"
-_COMMAND = re.compile(rf"[ \t]*{_ENDED} +\S.*")
-_BARE = re.compile(rf"[ \t]*{_ENDED}[ \t]*")
+_COMMAND = regex(rf"[ \t]*{_ENDED} +\S.*")
+_BARE = regex(rf"[ \t]*{_ENDED}[ \t]*")
 _PROGRAM = r"(?:sudo )?(?:/\S*/)?(?:{names})"
 _OWN = (
     rf"[ \t]*(?:(?:[\w.-]{{{{1,64}}}})?[#>] ?{_PROGRAM}(?:[ \t]+(?!version\b)[-a-z/][^\n]*)?"
@@ -37,10 +39,10 @@ _NAMES = {
 }
 """Programs of a tool that is not called like its program."""
 _MOST_LINES, _LONGEST = 10, 1000
-_NO_BREAK = re.compile(r"(?<![0-9])\u00a0|\u00a0(?![0-9]{3}(?![0-9]))")
+_NO_BREAK = regex(r"(?<![0-9])\u00a0|\u00a0(?![0-9]{3}(?![0-9]))")
 """A no-break space, but not the one that groups the digits of ``6 789``."""
-_FENCE = re.compile(r"(?:```|~~~)[\w.+-]{0,20}")
-_QUOTE = re.compile(r"> ?")
+_FENCE = regex(r"(?:```|~~~)[\w.+-]{0,20}")
+_QUOTE = regex(r"> ?")
 
 
 def as_printed(text: str) -> str:

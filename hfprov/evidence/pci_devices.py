@@ -7,7 +7,6 @@ sysfs-bus-pci-devices-aer_stats of the kernel.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct, field
@@ -17,6 +16,7 @@ from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence.pcie import Link, parse_speed, parse_width
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Read, Result, Source, complete_text, glob, listing
+from hfprov.regex import regex
 
 DEVICES = "/sys/bus/pci/devices/*"
 MOST = 4096
@@ -33,8 +33,8 @@ AER_READS = {
     for name in ("correctable", "nonfatal", "fatal")
 }
 VIRTUAL = listing(f"{DEVICES}/physfn", most=MOST)
-_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-_ID = re.compile(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{4}")
+_ADDRESS = regex(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_ID = regex(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{4}")
 
 
 class PciDevice(Struct, frozen=True):

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 ADDRESS = r"(?:[0-9a-fA-F]{2,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 """A PCI address with or without its domain; VMD domains have five digits and more."""
 
-_ADDRESS = re.compile(ADDRESS)
-_SPEED = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,2})?) ?GT/s(?: PCIe)?")
-_WIDTH = re.compile(r"x?([0-9]{1,3})")
+_ADDRESS = regex(ADDRESS)
+_SPEED = regex(r"([0-9]{1,3}(?:\.[0-9]{1,2})?) ?GT/s(?: PCIe)?")
+_WIDTH = regex(r"x?([0-9]{1,3})")
 
 GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 """PCIe generation by transfer rate of one lane, in GT/s."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -14,12 +13,13 @@ from hfprov.evidence.lspci_facts import Form, PciDevice
 from hfprov.evidence.sysfs_attributes import parse_iommu_type
 from hfprov.evidence.text import clean
 from hfprov.reading import Observation, Source, command, complete_text, glob, listing
+from hfprov.regex import regex
 
 NETS = listing("/sys/class/net/*/device")
 RDMA = listing("/sys/class/infiniband/*/device")
 DRIVES = listing("/sys/class/nvme/*/device")
 IOMMU = glob("/sys/class/net/*/device/iommu_group/type", limit=64)
-_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_ADDRESS = regex(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 _BRIDGES, _ETHERNET, _INFINIBAND = "0604", "0200", "0207"
 

@@ -7,7 +7,6 @@ holds the last message size of a sweep only, because each size overwrites it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from hfprov.errors import NotUnderstoodError
@@ -22,10 +21,11 @@ from hfprov.evidence.perftest_table import (
 )
 from hfprov.evidence.perftest_text import make_run
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
-_START = re.compile(r"\s*\{\s*\"?test_info\"?\s*:")
-_MEMBER = re.compile(r"\"?(?P<key>[A-Za-z_][\w. ]*?)\"?\s*:\s*(?P<value>[^,{]*?),?")
-_OPENING = re.compile(r"\"?(?P<key>\w+)\"?\s*:\s*\{")
+_START = regex(r"\s*\{\s*\"?test_info\"?\s*:")
+_MEMBER = regex(r"\"?(?P<key>[A-Za-z_][\w. ]*?)\"?\s*:\s*(?P<value>[^,{]*?),?")
+_OPENING = regex(r"\"?(?P<key>\w+)\"?\s*:\s*\{")
 _FIGURES = {
     "t_min[usec]": "t_min",
     "t_max[usec]": "t_max",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -12,6 +11,7 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import decimal, integer
 from hfprov.evidence.perftest_facts import BandwidthPoint, LatencyPoint, Point
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 MIB_BITS = 8.0 * 2**20
 GB_BITS = 1e9
@@ -21,13 +21,13 @@ _RATE_STEP_PER_SECOND = 0.5
 _BANDWIDTH_STEP = 0.006
 """perftest prints bandwidths with two digits."""
 
-_COLUMN = re.compile(
+_COLUMN = regex(
     r"#bytes|#sl|#iterations|BW (?:peak|average|min|Port[12])\[[A-Za-z]+/sec\]"
     r"|MsgRate(?: Port[12])?\[Mpps\]|CPU_Util\[%+\]"
     r"|t_(?:min|max|typical|avg|stdev)\[usec\]|99(?:\.9+)?% percentile\[usec\]|tps average"
 )
 _UNITS = {"MB": MIB_BITS, "MiB": MIB_BITS, "Gb": GB_BITS}
-_UNIT = re.compile(r"BW .*\[(?P<unit>[A-Za-z]+)/sec\]")
+_UNIT = regex(r"BW .*\[(?P<unit>[A-Za-z]+)/sec\]")
 
 
 class Heading(Struct, frozen=True):
@@ -56,7 +56,7 @@ def heading_of(line: str) -> Heading | None:
     return Heading(columns, _UNITS[units.pop()] if units else None)
 
 
-_ROW = re.compile(r"[0-9]{1,15}(?:\s+[0-9.]+){2,16}")
+_ROW = regex(r"[0-9]{1,15}(?:\s+[0-9.]+){2,16}")
 
 
 def looks_like_row(line: str) -> bool:

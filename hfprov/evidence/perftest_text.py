@@ -11,18 +11,17 @@ from hfprov.evidence.net_lines import empty, lines_of
 from hfprov.evidence.perftest_facts import PerftestResult, Point, Run
 from hfprov.evidence.perftest_table import Heading, heading_of, looks_like_row, point_of
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
-_TITLE = re.compile(r"(?P<test>(?:RDMA_|Send|Atomic|Raw|Write|Read)\S*.*? Test)")
-_PAIRS = re.compile(
-    r"(?P<key>[A-Za-z][A-Za-z0-9_*. -]*?)\s*: (?P<value>\S+(?: \S+)*?)(?=\s{2,}|\t|$)"
-)
-_RULE = re.compile(r"-{20,}")
-_WARNING = re.compile(
+_TITLE = regex(r"(?P<test>(?:RDMA_|Send|Atomic|Raw|Write|Read)\S*.*? Test)")
+_PAIRS = regex(r"(?P<key>[A-Za-z][A-Za-z0-9_*. -]*?)\s*: (?P<value>\S+(?: \S+)*?)(?=\s{2,}|\t|$)")
+_RULE = regex(r"-{20,}")
+_WARNING = regex(
     r"(?:Conflicting CPU frequency values.*|.*WARNING.*|Warning.*|.*CPU Frequency is not max.*"
     r"|Test integrity may be harmed.*|CPU freq.*)",
     re.IGNORECASE,
 )
-_FAILURE = re.compile(
+_FAILURE = regex(
     r"(?:[\w./-]+: )?(?:Couldn't|Could not|Can't|Cannot|Failed|Unable|Error|ERRNO"
     r"|Completion with error|No space|A completion with Error|IB device .* not found"
     r"|No IB devices|Port number .* state is"
@@ -32,7 +31,7 @@ _FAILURE = re.compile(
     r"|parser \w+ exited|.*command not found|.*No such (?:file|device)|Completion wasn't).*",
     re.IGNORECASE,
 )
-_NO_CLOCK = re.compile(r"Correlation coefficient r\^2: \S+ < \S+")
+_NO_CLOCK = regex(r"Correlation coefficient r\^2: \S+ < \S+")
 """``sample_get_cpu_mhz`` in perftest's ``get_clock.c``: counter and time of day do not agree."""
 _NOISE = ("local address:", "remote address:", "GID:", "*", "Waiting for client", "$")
 

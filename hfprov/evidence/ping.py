@@ -12,21 +12,22 @@ from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
-_SUMMARY = re.compile(
+_SUMMARY = regex(
     r"^(\d{1,9}) packets transmitted, (\d{1,9}) (?:packets )?received,"
     r"(?: \+(\d{1,9}) errors,)?(?: \+\d{1,9} duplicates,)? [\d.]+% packet loss",
     re.MULTILINE,
 )
-_NOTHING_SENT = re.compile(r"^0 packets transmitted, 0 received\s*$", re.MULTILINE)
+_NOTHING_SENT = regex(r"^0 packets transmitted, 0 received\s*$", re.MULTILINE)
 """Without a share of losses: every attempt to send was refused, by a full queue for instance."""
-_LOCAL = re.compile(r"(?:local error: )?message too long,? mtu[=:] ?(\d{1,6})", re.IGNORECASE)
-_ON_THE_WAY = re.compile(
+_LOCAL = regex(r"(?:local error: )?message too long,? mtu[=:] ?(\d{1,6})", re.IGNORECASE)
+_ON_THE_WAY = regex(
     r"^From ([0-9A-Za-z.:%()_-]+)[^\n]*?"
     r"(?:Frag needed and DF set \(mtu = |Packet too big: mtu[=:] ?)(\d{1,6})",
     re.MULTILINE,
 )
-_UNREACHABLE = re.compile(
+_UNREACHABLE = regex(
     r"^From \S+[^\n]* (Destination (?:Host|Net|Port) Unreachable|Destination unreachable[^\n]*|"
     r"Time to live exceeded|Address unreachable|No route[^\n]*)",
     re.MULTILINE | re.IGNORECASE,

@@ -13,8 +13,9 @@ from msgspec import Struct
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence import ping
 from hfprov.evidence.text import clean
+from hfprov.regex import regex
 
-_LINE = re.compile(
+_LINE = regex(
     r"^\d{1,6} bytes from [^\n]{1,300}? icmp_seq=(\d{1,9}) ttl=\d{1,3} time=([0-9.]{1,12}) ms"
     r"(?P<again> \(DUP!\))?$",
     re.MULTILINE,

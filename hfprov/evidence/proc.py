@@ -33,6 +33,7 @@ from hfprov.evidence.proc_tables import (
     parse_vmstat,
 )
 from hfprov.evidence.text import clean
+from hfprov.regex import regex
 
 ProcFacts = (
     CmdlineFacts
@@ -47,19 +48,19 @@ ProcFacts = (
 )
 
 _FILES = "cmdline, meminfo, cpuinfo, modules, net/dev, vmstat, version or numa_maps"
-_CMDLINE = re.compile(r"\S*(?:BOOT_IMAGE=|root=|initrd=|console=|\bro\b|quiet)")
+_CMDLINE = regex(r"\S*(?:BOOT_IMAGE=|root=|initrd=|console=|\bro\b|quiet)")
 
 
 _KINDS: tuple[tuple[re.Pattern[str], Callable[[str], ProcFacts]], ...] = (
-    (re.compile(r"Linux version "), parse_version),
-    (re.compile(r"MemTotal:|MemFree:"), parse_meminfo),
-    (re.compile(r"processor\s*:|vendor_id\s*:"), parse_cpuinfo),
-    (re.compile(r"Inter-\|"), parse_net_dev),
-    (re.compile(r"[PNELSMRUTD]: "), parse_udevadm),
-    (re.compile(r"[a-z][a-z0-9_]* [0-9]+$"), parse_vmstat),
-    (re.compile(r"[A-Za-z0-9_]+ [0-9]+ -?[0-9]+ \S"), parse_modules),
+    (regex(r"Linux version "), parse_version),
+    (regex(r"MemTotal:|MemFree:"), parse_meminfo),
+    (regex(r"processor\s*:|vendor_id\s*:"), parse_cpuinfo),
+    (regex(r"Inter-\|"), parse_net_dev),
+    (regex(r"[PNELSMRUTD]: "), parse_udevadm),
+    (regex(r"[a-z][a-z0-9_]* [0-9]+$"), parse_vmstat),
+    (regex(r"[A-Za-z0-9_]+ [0-9]+ -?[0-9]+ \S"), parse_modules),
     (
-        re.compile(r"[0-9a-f]{5,16} (?:default|prefer|bind|interleave|local|weighted)"),
+        regex(r"[0-9a-f]{5,16} (?:default|prefer|bind|interleave|local|weighted)"),
         parse_numa_maps,
     ),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -10,14 +9,15 @@ from msgspec import Struct
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, natural, numbered_lines, unknown_form, whole
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
-_MEMORY = re.compile(r"([A-Za-z0-9_()]+):\s+([0-9]{1,20})( kB)?")
-_MODULE = re.compile(
+_MEMORY = regex(r"([A-Za-z0-9_()]+):\s+([0-9]{1,20})( kB)?")
+_MODULE = regex(
     r"(\w+) ([0-9]{1,20}) (-?[0-9]{1,9}|-) (\S+) (Live|Loading|Unloading)"
     r"(?: (0x[0-9a-f]+))?(?: \(([A-Z]+)\))?"
 )
-_VERSION = re.compile(r"Linux version (\S+) \((.*?)\) ?(.*)")
-_WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
+_VERSION = regex(r"Linux version (\S+) \((.*?)\) ?(.*)")
+_WORD = regex(r'(?:[^\s"]|"[^"]*")+')
 
 
 class CmdlineFacts(Struct, frozen=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -10,15 +9,16 @@ from msgspec import Struct
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, numbered_lines, unknown_form
 from hfprov.evidence.text import clean
+from hfprov.regex import regex
 
-_COUNTER = re.compile(r"([a-z][a-z0-9_]*) ([0-9]{1,20})")
-_NUMBER = re.compile(r"[0-9]{1,20}")
-_MAPPING = re.compile(r"([0-9a-f]{5,16}) (\S+)((?: .*)?)")
-_PAGES = re.compile(r"N([0-9]{1,5})=([0-9]{1,18})")
-_PAGE_SIZE = re.compile(r"kernelpagesize_kB=([0-9]{1,9})")
-_HEADER = re.compile(r"Inter-\|[^\n]*\n\s*face \|([a-z ]+)\|([a-z ]+)(?:\n|$)")
-_UDEV = re.compile(r"([A-Z]): ?(.*)")
-_PROPERTY = re.compile(r"[A-Z][A-Z0-9_]*=")
+_COUNTER = regex(r"([a-z][a-z0-9_]*) ([0-9]{1,20})")
+_NUMBER = regex(r"[0-9]{1,20}")
+_MAPPING = regex(r"([0-9a-f]{5,16}) (\S+)((?: .*)?)")
+_PAGES = regex(r"N([0-9]{1,5})=([0-9]{1,18})")
+_PAGE_SIZE = regex(r"kernelpagesize_kB=([0-9]{1,9})")
+_HEADER = regex(r"Inter-\|[^\n]*\n\s*face \|([a-z ]+)\|([a-z ]+)(?:\n|$)")
+_UDEV = regex(r"([A-Z]): ?(.*)")
+_PROPERTY = regex(r"[A-Z][A-Z0-9_]*=")
 
 
 class NetCounters(Struct, frozen=True):

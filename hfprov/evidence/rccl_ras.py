@@ -22,6 +22,7 @@ from hfprov.evidence.fields import (
     sequence,
 )
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
 TOOL = "rccl-ras"
 
@@ -85,13 +86,13 @@ _FAILURES = failure_table(
         FailureKind.OTHER: (r"^error\b", "timeout"),
     }
 )
-_VERSION = re.compile(r"^(?:R|N)CCL version (\S+) compiled with", re.MULTILINE)
-_RUNTIME = re.compile(
+_VERSION = regex(r"^(?:R|N)CCL version (\S+) compiled with", re.MULTILINE)
+_RUNTIME = regex(
     r"^(?:HIP|CUDA) runtime version (\d{1,12}), (?:amdgpu|CUDA) driver version (\d{1,12})",
     re.MULTILINE,
 )
-_TOTALS = re.compile(r"^ *(\d{1,9}) +([\d-]{1,20}) +([\d-]{1,20}) +(\d{1,9}) +(\d{1,9}) *$")
-_GROUP = re.compile(
+_TOTALS = regex(r"^ *(\d{1,9}) +([\d-]{1,20}) +([\d-]{1,20}) +(\d{1,9}) +(\d{1,9}) *$")
+_GROUP = regex(
     r"^ *(\d{1,9}) +(\d{1,9}) +([\d-]{1,20}) +([\d-]{1,20}) +([\d-]{1,20}) +(\d{1,9})"
     r" +([A-Z_,]+) +([A-Z_,]+) *$"
 )

@@ -24,6 +24,7 @@ from hfprov.evidence.net_lines import (
 from hfprov.evidence.show_gids import GidTable, is_hiroce_head
 from hfprov.evidence.show_gids import parse as parse_gids
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 
 class RdmaLink(Struct, frozen=True):
@@ -95,18 +96,16 @@ class RdmaSystem(Struct, frozen=True):
 
 Facts = RdmaLinks | RdmaDevices | RdmaStatistics | RdmaResources | RdmaSystem | GidTable
 
-_LINK = re.compile(
-    r"(?:link|[0-9]+/[0-9]+:) (?P<device>[^\s/]+)/(?P<port>[0-9]{1,3}):? (?P<rest>.*)"
-)
-_DEVICE = re.compile(r"(?P<index>[0-9]{1,6}): (?P<name>\S+): (?P<rest>.*)")
-_RESOURCE = re.compile(r"(?:ifindex|dev|link) .*")
-_SYSTEM = re.compile(r"netns \S+(?: .*)?")
-_COUNTERS_HEAD = re.compile(r"Port (?P<port>[0-9]{1,3}) (?:hw )?counters:")
+_LINK = regex(r"(?:link|[0-9]+/[0-9]+:) (?P<device>[^\s/]+)/(?P<port>[0-9]{1,3}):? (?P<rest>.*)")
+_DEVICE = regex(r"(?P<index>[0-9]{1,6}): (?P<name>\S+): (?P<rest>.*)")
+_RESOURCE = regex(r"(?:ifindex|dev|link) .*")
+_SYSTEM = regex(r"netns \S+(?: .*)?")
+_COUNTERS_HEAD = regex(r"Port (?P<port>[0-9]{1,3}) (?:hw )?counters:")
 _RESOURCE_KEYS = ("lqpn", "cqn", "mrn", "pdn", "cm-idn", "ctxn", "srqn", "qp", "cq", "mr")
-_CM_HEAD = re.compile(r"Port [0-9]{1,3} cm counters:")
+_CM_HEAD = regex(r"Port [0-9]{1,3} cm counters:")
 _LABELS = frozenset({"cntn", "qp-type", "pid", "comm"})
 """What ``rdma statistic qp`` says of a counter, beside its values."""
-_COUNTER = re.compile(r"(?P<name>[A-Za-z]\w*): (?P<value>[0-9]{1,20})")
+_COUNTER = regex(r"(?P<name>[A-Za-z]\w*): (?P<value>[0-9]{1,20})")
 
 
 def parse(text: str) -> Facts:

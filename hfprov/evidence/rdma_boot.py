@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -12,6 +11,7 @@ from hfprov.evidence.modprobe import DIRECTORIES, parse_statements
 from hfprov.evidence.systemd import Properties
 from hfprov.evidence.systemd_units import ShowUnits, shown_units, units
 from hfprov.reading import Observation, Result, Source, complete_text, file, listing
+from hfprov.regex import regex
 
 SERVICE = "hfprov-rdma.service"
 TEMPLATES = ("hfprov-rdma@.service", "hfprov-rxe@.service")
@@ -32,9 +32,9 @@ _INSTANCES = tuple(
 )
 _UDEV = tuple(listing(f"/{place}/udev/rules.d/*.rules") for place in ("etc", "run"))
 _PROPERTIES = ("LoadState", "UnitFileState", "NeedDaemonReload", "Result", "DropInPaths")
-_RULE = re.compile(r"[0-9]+-rdma-(?!persistent-naming)[a-z0-9-]+\.rules")
+_RULE = regex(r"[0-9]+-rdma-(?!persistent-naming)[a-z0-9-]+\.rules")
 """Names of devices are everybody's own choice: nothing here goes by them."""
-_NAMES = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.]{0,14}")
+_NAMES = regex(r"[A-Za-z0-9_][A-Za-z0-9_.]{0,14}")
 
 WRITTEN: Source[Mapping[str, Result]] = Source(
     "files of the role rdma",

@@ -17,6 +17,7 @@ from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence import ibv_devinfo, rdma
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Read, Result, Source, command, complete_text, glob, listing
+from hfprov.regex import regex
 
 _DEVICE = "/sys/class/infiniband/*"
 _PORT = f"{_DEVICE}/ports/*"
@@ -34,7 +35,7 @@ ECN = glob("/sys/class/net/*/ecn/roce_*/enable/*", limit=64, most=4096)
 MODULES = listing("/sys/module/*", most=4096)
 SYSTEM = command("rdma", "system", "show")
 DEVINFO = command("ibv_devinfo", timeout=15)
-PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+PCI_ADDRESS = regex(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 ROCE_V2 = "RoCE v2"
 
 

@@ -20,6 +20,7 @@ from hfprov.evidence.package_facts import Manager
 from hfprov.evidence.system import MACHINE, Machine
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Read, Result, Source, command, file
+from hfprov.regex import regex
 
 DEBIAN = ("rdma-core", "ibverbs-providers", "ibverbs-utils", "iproute2", "kmod", "pciutils")
 EL = ("rdma-core", "libibverbs", "libibverbs-utils", "iproute", "kmod", "pciutils")
@@ -28,7 +29,7 @@ USER_SPACE = frozenset(
     {"rdma-core", "ibverbs-providers", "libibverbs", "libibverbs1"}
     | {"librdmacm", "librdmacm1", "librdmacm1t64"}
 )
-VENDOR_KERNEL = re.compile(r"mlnx-ofed-kernel|mlnx-ofa_kernel|kmod-mlnx-ofa_kernel")
+VENDOR_KERNEL = regex(r"mlnx-ofed-kernel|mlnx-ofa_kernel|kmod-mlnx-ofa_kernel")
 VENDOR_MODULE = "mlx_compat"
 _PATTERNS = (
     *sorted(USER_SPACE | set(DEBIAN) | set(EL)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from hfprov.errors import NotUnderstoodError
@@ -17,9 +16,10 @@ from hfprov.evidence.host_values import (
 )
 from hfprov.evidence.redfish_facts import Firmware, Health, MemoryModule, Reading, Resource
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
-_TYPE = re.compile(r"#?([A-Za-z0-9]+)(?:\.v[0-9_]+)?\.([A-Za-z0-9]+)")
-_STORED = re.compile(r"(?:Previous|Available|Rollback)-|.*-Backup$")
+_TYPE = regex(r"#?([A-Za-z0-9]+)(?:\.v[0-9_]+)?\.([A-Za-z0-9]+)")
+_STORED = regex(r"(?:Previous|Available|Rollback)-|.*-Backup$")
 _STANDBY = ("StandbySpare", "StandbyOffline")
 _KNOWN = frozenset(
     [

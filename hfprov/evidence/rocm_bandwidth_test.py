@@ -13,6 +13,7 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
 from hfprov.evidence.fields import not_understood, numbered_lines
 from hfprov.evidence.text import clean, excerpt, number
+from hfprov.regex import regex
 
 TOOL = "rocm-bandwidth-test"
 
@@ -67,20 +68,18 @@ _FAILURES = failure_table(
         FailureKind.OTHER: ("HSA_STATUS_ERROR", r"^error\b", "invalid"),
     }
 )
-_VERSION = re.compile(r"RocmBandwidthTest Version: (\S+)")
-_COMMAND = re.compile(r"Launch Command is: (.+)$", re.MULTILINE)
-_FIELD = re.compile(
-    r"(Device +(?:Index|Type|Name|BDF|UUID)|Allocatable Memory Size \(KB\)): +(.*)$"
-)
-_LISTED = re.compile(r"Device: +([0-9]{1,6}), +(.*)$")
-_MATRIX = re.compile(r"D/D +([0-9]{1,6}(?: +[0-9]{1,6})*)$")
-_ROW = re.compile(r"([0-9]{1,6}) +((?:N/A|[0-9.]+)(?: +(?:N/A|[0-9.]+))*)$")
-_BENCHMARK = re.compile(r"=+ +(\S+ Benchmark Result) +=+$")
-_END = re.compile(
+_VERSION = regex(r"RocmBandwidthTest Version: (\S+)")
+_COMMAND = regex(r"Launch Command is: (.+)$", re.MULTILINE)
+_FIELD = regex(r"(Device +(?:Index|Type|Name|BDF|UUID)|Allocatable Memory Size \(KB\)): +(.*)$")
+_LISTED = regex(r"Device: +([0-9]{1,6}), +(.*)$")
+_MATRIX = regex(r"D/D +([0-9]{1,6}(?: +[0-9]{1,6})*)$")
+_ROW = regex(r"([0-9]{1,6}) +((?:N/A|[0-9.]+)(?: +(?:N/A|[0-9.]+))*)$")
+_BENCHMARK = regex(r"=+ +(\S+ Benchmark Result) +=+$")
+_END = regex(
     r"=+ +(?P<end>Src|Dst) Device Id: (?P<id>[0-9]{1,6})"
     r" (?:Src|Dst) Device Type: (?P<type>\S+) +=+$"
 )
-_SAMPLE = re.compile(r"([0-9]{1,12}) (B|KB|MB|GB) +(\S+) +(\S+) +(\S+) +(\S+)$")
+_SAMPLE = regex(r"([0-9]{1,12}) (B|KB|MB|GB) +(\S+) +(\S+) +(\S+) +(\S+)$")
 _SIZES = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3}
 
 

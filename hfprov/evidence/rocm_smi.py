@@ -33,6 +33,7 @@ from hfprov.evidence.rocm_smi_card import (
 )
 from hfprov.evidence.rocm_smi_topology import Link, matrix_links
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
 TOOL = "rocm-smi"
 
@@ -62,19 +63,19 @@ _FAILURES = failure_table(
     }
 )
 
-_CARD = re.compile(r"card([0-9]{1,4})$")
-_KEYED = re.compile(r"GPU\[([0-9]{1,4})\]\s*:\s*(\S[^:]*?)\s*:{1,2}\s*(.*)$")
-_KEYED_TROUBLE = re.compile(r"(?:ERROR: )?GPU\[([0-9]{1,4})\]\s*:\s*(\S.*)$")
-_RAS_ROW = re.compile(
+_CARD = regex(r"card([0-9]{1,4})$")
+_KEYED = regex(r"GPU\[([0-9]{1,4})\]\s*:\s*(\S[^:]*?)\s*:{1,2}\s*(.*)$")
+_KEYED_TROUBLE = regex(r"(?:ERROR: )?GPU\[([0-9]{1,4})\]\s*:\s*(\S.*)$")
+_RAS_ROW = regex(
     r"\s*(?P<name>[A-Z][A-Z0-9_]*)\s+(?P<status>ENABLED|DISABLED|ERROR)"
     r"(?:\s+(?:correctable=)?(?P<ce>\d{1,18}|N/A)\s+(?:uncorrectable=)?(?P<ue>\d{1,18}|N/A))?\s*$"
 )
-_RAS_CARD = re.compile(r"GPU\[([0-9]{1,4})\]\s*:?\s*(?:RAS INFO.*)?$")
-_INFO_FILE = re.compile(r"(\S*/\.info/\S+):([0-9]\S*)$")
-_BETWEEN = re.compile(
+_RAS_CARD = regex(r"GPU\[([0-9]{1,4})\]\s*:?\s*(?:RAS INFO.*)?$")
+_INFO_FILE = regex(r"(\S*/\.info/\S+):([0-9]\S*)$")
+_BETWEEN = regex(
     r"\(topology\) (weight|hops|link type) between drm devices ([0-9]{1,4}) and ([0-9]{1,4})$"
 )
-_PID = re.compile(r"pid([0-9]{1,12})$")
+_PID = regex(r"pid([0-9]{1,12})$")
 _END = "End of ROCm SMI Log"
 
 
@@ -213,15 +214,15 @@ def _ras_block(match: re.Match[str]) -> RasBlock:
     return RasBlock(match["name"], match["status"], count(match["ce"]), count(match["ue"]))
 
 
-_CONCISE_HEADER = re.compile(r"^(?:GPU|Device)\s.*\bGPU%\s*$", re.MULTILINE)
+_CONCISE_HEADER = regex(r"^(?:GPU|Device)\s.*\bGPU%\s*$", re.MULTILINE)
 _TWO_LINES = "[Model : Revision]"
 _NO_ROW = ("WARNING", "Name (", "Exception caught", "ERROR:")
-_SENSOR = re.compile(r"\((Die ?Edge|Edge|Junction)\)", re.IGNORECASE)
+_SENSOR = regex(r"\((Die ?Edge|Edge|Junction)\)", re.IGNORECASE)
 """Which temperature it is stands in the heading, or (5.7 on) in a second line of it."""
-_LOST_ESCAPE = re.compile(r"^\[[0-9]{1,2}m\s*")
+_LOST_ESCAPE = regex(r"^\[[0-9]{1,2}m\s*")
 """What is left of an escape sequence when a paste loses its first character."""
-_WIDE_GAP = re.compile(r"\s{2,}")
-_COMMA_GAP = re.compile(r",\s+")
+_WIDE_GAP = regex(r"\s{2,}")
+_COMMA_GAP = regex(r",\s+")
 
 
 def _from_concise(text: str) -> RocmSmi | None:

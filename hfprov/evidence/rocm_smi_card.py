@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from hfprov.evidence.fields import FieldError, Fields, integer
+from hfprov.regex import regex
 
 
 class RasBlock(Struct, frozen=True):
@@ -55,8 +56,8 @@ class Card(Struct, frozen=True):
     errors: tuple[FieldError, ...] = ()
 
 
-_PCIE = re.compile(r"\(?([0-9]{1,4}(?:\.[0-9]{1,4})?) ?GT/s x([0-9]{1,3})")
-_PAREN_MHZ = re.compile(r"\(?([0-9]{1,9}) ?mhz\)?$", re.IGNORECASE)
+_PCIE = regex(r"\(?([0-9]{1,4}(?:\.[0-9]{1,4})?) ?GT/s x([0-9]{1,3})")
+_PAREN_MHZ = regex(r"\(?([0-9]{1,9}) ?mhz\)?$", re.IGNORECASE)
 
 
 def card_from_keys(index: int, raw: Mapping[str, Any], ras: tuple[RasBlock, ...] = ()) -> Card:

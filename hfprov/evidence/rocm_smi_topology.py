@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from msgspec import Struct
 
 from hfprov.evidence.fields import integer, not_understood
+from hfprov.regex import regex
 
 TOOL = "rocm-smi"
-_TITLE = re.compile(r"=+ (Weight|Hops|Link Type) between two GPUs =+")
-_NODE = re.compile(r"GPU([0-9]{1,4})")
+_TITLE = regex(r"=+ (Weight|Hops|Link Type) between two GPUs =+")
+_NODE = regex(r"GPU([0-9]{1,4})")
 _FIELDS = {"Weight": "weight", "Hops": "hops", "Link Type": "type"}
 _NOT_SAID = frozenset({"XXXX", "N/A"})
 

@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
 TOOL = "rvs"
 
@@ -80,17 +81,15 @@ _FAILURES = failure_table(
         FailureKind.OTHER: (r"rvs-error", r"^\[ERROR", r"could not open", "cli error"),
     }
 )
-_LINE = re.compile(
+_LINE = regex(
     r"\[(?P<level>RESULT|ERROR|INFO|DEBUG|TRACE|NONE) *\] *(?:\[ *[0-9.]+ *\])? *(?P<rest>.*)$"
 )
-_ACTION_NAME = re.compile(r"Action name *:(?P<name>.*)$")
-_MODULE_NAME = re.compile(r"Module name *:(?P<name>.*)$")
-_OF_ACTION = re.compile(r"\[(?P<name>[^\]]{1,200})\] *(?P<rest>.*)$")
-_GPU = re.compile(r"\[GPU:: *(?P<a>[^\] ]+)(?: *- *(?P<id>[0-9]+))?[^\]]*\]")
-_MODULE_GPU = re.compile(
-    r"(?:gst|iet|smqt|gm|mem|pulse|tst|edp|perf)\s+(?P<id>[0-9]+|<[^>]+>)(?=\s|$)"
-)
-_VERDICT = re.compile(
+_ACTION_NAME = regex(r"Action name *:(?P<name>.*)$")
+_MODULE_NAME = regex(r"Module name *:(?P<name>.*)$")
+_OF_ACTION = regex(r"\[(?P<name>[^\]]{1,200})\] *(?P<rest>.*)$")
+_GPU = regex(r"\[GPU:: *(?P<a>[^\] ]+)(?: *- *(?P<id>[0-9]+))?[^\]]*\]")
+_MODULE_GPU = regex(r"(?:gst|iet|smqt|gm|mem|pulse|tst|edp|perf)\s+(?P<id>[0-9]+|<[^>]+>)(?=\s|$)")
+_VERDICT = regex(
     r"(?:\b(?:met|pass) *: *(?P<word>true|false)\b)"
     r"|(?:\] (?P<bare>pass|fail|passed|failed) *$)"
     r"|(?:\bpeqt (?P<peqt>true|false) *$)"
@@ -98,9 +97,9 @@ _VERDICT = re.compile(
     r"|(?:\bviolations (?P<count>[0-9]+) *$)",
     re.IGNORECASE,
 )
-_GBPS = re.compile(r"(?:(?P<number>[0-9]{1,12}(?:\.[0-9]{1,12})?)|<[^>]*>) +GBps\b")
-_SUMMARY_HEADER = re.compile(r"\| *Action Name *\| *Module *\| *Result *\|")
-_SUMMARY_ROW = re.compile(r"\| *(?P<a>[^|]*?) *\| *(?P<m>[^|]*?) *\| *(?P<r>[A-Za-z ]+?) *\|$")
+_GBPS = regex(r"(?:(?P<number>[0-9]{1,12}(?:\.[0-9]{1,12})?)|<[^>]*>) +GBps\b")
+_SUMMARY_HEADER = regex(r"\| *Action Name *\| *Module *\| *Result *\|")
+_SUMMARY_ROW = regex(r"\| *(?P<a>[^|]*?) *\| *(?P<m>[^|]*?) *\| *(?P<r>[A-Za-z ]+?) *\|$")
 
 
 class _Open(Struct):

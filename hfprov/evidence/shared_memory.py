@@ -19,10 +19,11 @@ from hfprov.evidence.modprobe import FSTAB, Mount, parse_mounts
 from hfprov.evidence.system import MOUNTS
 from hfprov.evidence.text import excerpt
 from hfprov.reading import Observation, Source
+from hfprov.regex import regex
 
 PLACE = "/dev/shm"  # noqa: S108 - looked at, not used
 _UNITS = " kmgtpe"
-_SIZE = re.compile(r"([0-9]{1,18})([kmgtpe%]?)", re.IGNORECASE)
+_SIZE = regex(r"([0-9]{1,18})([kmgtpe%]?)", re.IGNORECASE)
 _MIB = 1024**2
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec import Struct
 
 from hfprov.evidence.limits import MEMLOCK, NOFILE, NPROC, STACK, Resource
+from hfprov.regex import regex
 
 _LETTERS = {"l": MEMLOCK, "n": NOFILE, "u": NPROC, "s": STACK}
 _OF_FISH = {
@@ -31,15 +32,15 @@ _OF_CSH = {
 _OF_PRLIMIT = {f"--{one.name}": one for one in (MEMLOCK, NOFILE, NPROC, STACK)}
 _SHORTEST = 4
 """Characters of a name of csh that are looked at; tcsh takes what is unique."""
-_COMMAND = re.compile(
+_COMMAND = regex(
     r"(?:^|[;&|{(!]|\b(?:then|do|else|if|elif|and|or|not|begin)\b)\s*"
     r"(?:(?:builtin|command|sudo|/usr/bin/|/bin/)\s*)*"
     r"(ulimit|unlimit|limit|prlimit)(?=\s|$)([^;&|#})]*)"
 )
 _TO_WHAT_IS_THERE = ("hard", "soft")
 """Values of ``ulimit`` that give nothing but what pam_limits gave."""
-_OPTION = re.compile(r"-([A-Za-z]*?)(?:(?<=[lnus])([0-9]+|unlimited|hard|soft))?")
-_SIZE = re.compile(r"([0-9]{1,20})(k|kb|kbytes|m|mb|megabytes|g|gb|gigabytes)?", re.IGNORECASE)
+_OPTION = regex(r"-([A-Za-z]*?)(?:(?<=[lnus])([0-9]+|unlimited|hard|soft))?")
+_SIZE = regex(r"([0-9]{1,20})(k|kb|kbytes|m|mb|megabytes|g|gb|gigabytes)?", re.IGNORECASE)
 _POWER = {"": 1, "k": 1, "m": 1 << 10, "g": 1 << 20}
 """KiB in a unit of csh; without one it counts in KiB, too."""
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.net_lines import empty, not_understood, numbered
+from hfprov.regex import regex
 
 
 class Gid(Struct, frozen=True):
@@ -41,20 +42,20 @@ class GidTable(Struct, frozen=True):
         return tuple(gid for gid in self.gids if (gid.device, gid.port) == (device, port))
 
 
-_ROW = re.compile(
+_ROW = regex(
     r"(?P<device>\S+)\s+(?P<port>[0-9]{1,3})\s+(?P<index>[0-9]{1,4})"
     r"\s+(?P<gid>[0-9a-f]{4}(?::[0-9a-f]{4}){7})"
     r"(?:\s+(?P<ipv4>[0-9]{1,3}(?:\.[0-9]{1,3}){3}))?\s+v(?P<version>[12])(?:\s+(?P<netdev>\S+))?"
 )
-_HIROCE_ROW = re.compile(
+_HIROCE_ROW = regex(
     r"(?P<device>\S+)\s+(?:(?P<netdev>\S+)\s+)?(?P<port>[0-9]{1,3})\s+(?P<index>[0-9]{1,4})"
     r"\s+(?P<gid>[0-9a-f]{4}(?::[0-9a-f]{4}){7})\s+(?:RoCE )?v(?P<version>[12])"
     r"(?:\s+(?P<ipv4>[0-9]{1,3}(?:\.[0-9]{1,3}){3}))?\s+(?:up|down)"
 )
-_HEAD = re.compile(r"DEV\s+PORT\s+INDEX\s+GID\s+IPv4\s+VER\s*DEV")
-_HIROCE_HEAD = re.compile(r"ib_dev\s+net_dev\s+port\s+idx\s+gid\s.*")
-_RULE = re.compile(r"[-\s]+")
-_COUNT = re.compile(r"n_gids_found=(?P<count>[0-9]{1,6})")
+_HEAD = regex(r"DEV\s+PORT\s+INDEX\s+GID\s+IPv4\s+VER\s*DEV")
+_HIROCE_HEAD = regex(r"ib_dev\s+net_dev\s+port\s+idx\s+gid\s.*")
+_RULE = regex(r"[-\s]+")
+_COUNT = regex(r"n_gids_found=(?P<count>[0-9]{1,6})")
 
 
 def is_hiroce_head(line: str) -> bool:

@@ -5,11 +5,11 @@ A slice is a control group; what bounds it bounds all that runs in it, systemd.r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from hfprov.evidence.systemd import Setting, parse_settings
 from hfprov.reading import Observation, Read, Result, Source, complete_text, glob
+from hfprov.regex import regex
 
 _FOLDERS = (
     "/etc/systemd/system.control",
@@ -22,7 +22,7 @@ _WHOLE = glob("/etc/systemd/system/*.slice")
 """As ``systemctl edit --full`` writes them."""
 _DROP_INS = tuple(glob(f"{folder}/*.slice.d/*.conf") for folder in _FOLDERS)
 SLICE_FILES: tuple[Read, ...] = (*_DROP_INS, _WHOLE)
-_CONCERNED = re.compile(r"(?:-|system|user|user-|user-[0-9]+)\.slice")
+_CONCERNED = regex(r"(?:-|system|user|user-|user-[0-9]+)\.slice")
 """Slices of logins and of the system's services; others bound what somebody put into them."""
 
 

@@ -17,9 +17,10 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import bad_line, natural, numbered_lines, unknown_form
 from hfprov.evidence.slurm_tables import cells, table_lines
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
-_KEY = re.compile(r"(?:^|\s)([A-Z][A-Za-z0-9_:/]*)=")
-_GPU = re.compile(r"gpu(?::[A-Za-z0-9_.-]+)?:([0-9]{1,5})")
+_KEY = regex(r"(?:^|\s)([A-Z][A-Za-z0-9_:/]*)=")
+_GPU = regex(r"gpu(?::[A-Za-z0-9_.-]+)?:([0-9]{1,5})")
 _JOB_STATES = frozenset(
     [
         "PENDING",
@@ -48,12 +49,10 @@ _JOB_STATES = frozenset(
     ]
 )
 _NO_REASON = ("", "none", "(null)", "None")
-_REASON = re.compile(r"\([^()]*\)\s*$")
-_SHORT_STATE = re.compile(r"[A-Z]{1,2}")
-_DRAINING = re.compile(r"DRAIN|DRNG", re.IGNORECASE)
-_DOWN = re.compile(
-    r"\b(?:DOWN|FAIL|FAILING|NOT_RESPONDING|NO_RESPOND|ERROR|INVAL)|\*", re.IGNORECASE
-)
+_REASON = regex(r"\([^()]*\)\s*$")
+_SHORT_STATE = regex(r"[A-Z]{1,2}")
+_DRAINING = regex(r"DRAIN|DRNG", re.IGNORECASE)
+_DOWN = regex(r"\b(?:DOWN|FAIL|FAILING|NOT_RESPONDING|NO_RESPOND|ERROR|INVAL)|\*", re.IGNORECASE)
 
 
 class SlurmNode(Struct, frozen=True):

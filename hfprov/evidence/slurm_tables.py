@@ -10,8 +10,9 @@ import re
 from collections.abc import Sequence
 
 from hfprov.evidence.host_values import numbered_lines
+from hfprov.regex import regex
 
-_DATED = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4}")
+_DATED = regex(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} [0-9]{4}")
 """``sinfo -l`` and ``squeue -l`` put the date before the header."""
 
 

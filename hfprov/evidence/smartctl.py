@@ -26,6 +26,7 @@ from hfprov.evidence.host_values import (
 )
 from hfprov.evidence.smartctl_text import counters_of
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
 EXIT_BITS = (
     "command line did not parse",
@@ -46,10 +47,10 @@ _COUNTERS = (
     "nvme_smart_health_information_log",
     "scsi_error_counter_log",
 )
-_HEALTH = re.compile(
+_HEALTH = regex(
     r"SMART (?:overall-health self-assessment test result|Health Status): *(.+)", re.IGNORECASE
 )
-_FIELD = re.compile(
+_FIELD = regex(
     r"(Device Model|Model Number|Product|Serial [Nn]umber|Firmware Version|Revision): *(.+)"
 )
 

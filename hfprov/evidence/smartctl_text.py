@@ -9,19 +9,21 @@ import re
 
 from msgspec import Struct
 
+from hfprov.regex import regex
+
 _COUNT = r"([0-9][0-9,.'\u2019\u202f\u00a0]*)"
-_NVME = re.compile(
+_NVME = regex(
     r"^(Temperature|Percentage Used|Power On Hours|Media and Data Integrity Errors): +" + _COUNT,
     re.MULTILINE,
 )
-_SCSI = re.compile(
+_SCSI = regex(
     r"^(Current Drive Temperature|Elements in grown defect list"
     r"|Accumulated power on time, hours:minutes)[: ] *" + _COUNT,
     re.MULTILINE,
 )
-_SCSI_ERRORS = re.compile(r"^(?:read|write|verify): +(?:[0-9.]+ +){6}([0-9]+) *$", re.MULTILINE)
+_SCSI_ERRORS = regex(r"^(?:read|write|verify): +(?:[0-9.]+ +){6}([0-9]+) *$", re.MULTILINE)
 """Rows of the error counter log; the last of seven columns counts what stayed uncorrected."""
-_ATA = re.compile(
+_ATA = regex(
     r"^ *([0-9]{1,3}) [A-Za-z][\w/-]* +(?:0x[0-9a-f]{4}|[A-Z-]{6}) +[0-9]{3} +[0-9]{3} +[0-9-]{3}"
     r" +(?:(?:Pre-fail|Old_age) +(?:Always|Offline) +)?(\S+) +([0-9]+)",
     re.MULTILINE,

@@ -8,7 +8,6 @@ Source: Mellanox/sockperf ``src/client.cpp``, ``client_statistics``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -16,6 +15,7 @@ from msgspec import Struct
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
 from hfprov.evidence.text import clean, excerpt, number
+from hfprov.regex import regex
 
 TOOL = "sockperf"
 
@@ -38,15 +38,15 @@ class Sockperf(Struct, frozen=True):
 
 
 _FAILURES = failure_table({FailureKind.OTHER: (r"\bERROR\b", "Can.t connect")})
-_SUMMARY = re.compile(r"Summary: (?P<what>Round trip|Latency) is (?P<mean>[0-9.]{1,20}) usec")
-_DEVIATION = re.compile(r"\(std-dev=(?P<deviation>[0-9.]{1,20})")
-_LOST = re.compile(
+_SUMMARY = regex(r"Summary: (?P<what>Round trip|Latency) is (?P<mean>[0-9.]{1,20}) usec")
+_DEVIATION = regex(r"\(std-dev=(?P<deviation>[0-9.]{1,20})")
+_LOST = regex(
     r"# dropped messages = (\d{1,18}); # duplicated messages = (\d{1,18}); "
     r"# out-of-order messages = (\d{1,18})"
 )
-_TOTAL = re.compile(r"Total (\d{1,18}) observations")
-_END = re.compile(r"---> <(?P<end>MIN|MAX)> observation = +(?P<value>[0-9.]{1,20})")
-_PERCENTILE = re.compile(r"---> percentile +(?P<percent>[0-9.]{1,10}) = +(?P<value>[0-9.]{1,20})")
+_TOTAL = regex(r"Total (\d{1,18}) observations")
+_END = regex(r"---> <(?P<end>MIN|MAX)> observation = +(?P<value>[0-9.]{1,20})")
+_PERCENTILE = regex(r"---> percentile +(?P<percent>[0-9.]{1,10}) = +(?P<value>[0-9.]{1,20})")
 
 
 def parse(text: str) -> Sockperf | ToolFailure:

@@ -17,6 +17,7 @@ from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence.system import COMMAND_LINES
 from hfprov.evidence.text import clean, excerpt, number
 from hfprov.reading import Observation, Result, Source, command, complete_text, file, glob
+from hfprov.regex import regex
 
 MAIN = file("/etc/ssh/sshd_config")
 DROP_INS = glob("/etc/ssh/sshd_config.d/*.conf")
@@ -115,8 +116,8 @@ EFFECTIVE: Source[Mapping[str, str]] = Source(
 
 RUNNING = "running sshd"
 _DEFAULTS = (glob("/etc/default/ssh"), glob("/etc/sysconfig/sshd"))
-_ASSIGNED = re.compile(r"^[ \t]*(?:SSHD_OPTS|OPTIONS)=(.*)$", re.MULTILINE)
-_LISTENER = re.compile(r"sshd: (.+?) \[listener\]")
+_ASSIGNED = regex(r"^[ \t]*(?:SSHD_OPTS|OPTIONS)=(.*)$", re.MULTILINE)
+_LISTENER = regex(r"sshd: (.+?) \[listener\]")
 """sshd shows how it was started in the title of the process that listens."""
 
 

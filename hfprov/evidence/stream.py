@@ -14,6 +14,7 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import ToolFailure, failure_table, find_failure
 from hfprov.evidence.fields import not_understood, numbered_lines
 from hfprov.evidence.text import clean, excerpt, number
+from hfprov.regex import regex
 
 TOOL = "stream"
 
@@ -46,15 +47,15 @@ class Stream(Struct, frozen=True):
         return self.array_elements * (self.bytes_per_element or 8)
 
 
-_KERNEL = re.compile(r"(Copy|Scale|Add|Triad): +(\S+) +(\S+) +(\S+) +(\S+)$")
-_ARRAY = re.compile(r"Array size = ([0-9]{1,18})\b")
-_BYTES = re.compile(r"This system uses ([0-9]{1,3}) bytes per (?:array element|DOUBLE PRECISION)")
-_REQUESTED = re.compile(r"Number of Threads requested = ([0-9]{1,9})")
-_COUNTED = re.compile(r"Number of Threads counted = ([0-9]{1,9})")
-_VERSION = re.compile(r"STREAM version \$Revision: (\S+) \$")
-_VALID = re.compile(r"Solution Validates")
-_INVALID = re.compile(r"Failed Validation|VALIDATION FAILED|WEIRD: ")
-_HEADER = re.compile(r"Function +(?:Best )?Rate \(?MB/s\)?")
+_KERNEL = regex(r"(Copy|Scale|Add|Triad): +(\S+) +(\S+) +(\S+) +(\S+)$")
+_ARRAY = regex(r"Array size = ([0-9]{1,18})\b")
+_BYTES = regex(r"This system uses ([0-9]{1,3}) bytes per (?:array element|DOUBLE PRECISION)")
+_REQUESTED = regex(r"Number of Threads requested = ([0-9]{1,9})")
+_COUNTED = regex(r"Number of Threads counted = ([0-9]{1,9})")
+_VERSION = regex(r"STREAM version \$Revision: (\S+) \$")
+_VALID = regex(r"Solution Validates")
+_INVALID = regex(r"Failed Validation|VALIDATION FAILED|WEIRD: ")
+_HEADER = regex(r"Function +(?:Best )?Rate \(?MB/s\)?")
 _NAMES = ("Copy", "Scale", "Add", "Triad")
 
 

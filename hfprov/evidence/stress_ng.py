@@ -7,18 +7,17 @@ MB/sec``. MB are 1024 * 1024 bytes (stress-stream.c of stress-ng).
 
 from __future__ import annotations
 
-import re
-
 from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
-_RATE = re.compile(
+_RATE = regex(
     r"stream: memory rate: ([0-9.]{1,20}) MB(?: read/sec, ([0-9.]{1,20}) MB write)?/sec\b"
 )
-_DONE = re.compile(r"successful run completed")
-_FAILED = re.compile(r"stress-ng: (?:error|fail): *\[\d+\] *(.+)")
+_DONE = regex(r"successful run completed")
+_FAILED = regex(r"stress-ng: (?:error|fail): *\[\d+\] *(.+)")
 _MIB_TO_GB = 1024**2 / 1e9
 
 

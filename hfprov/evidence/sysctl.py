@@ -6,17 +6,17 @@ could not read are kept, since such a key is then missing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
 
 from hfprov.evidence.host_values import bad_line, numbered_lines, unknown_form
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
-_LINE = re.compile(r"-?([A-Za-z0-9_][^\s=]*)\s*=\s?(.*)")
-_COMPLAINT = re.compile(r"sysctl: (.*)")
-_KEY_IN_COMPLAINT = re.compile(r"'([^']+)'|\"([^\"]+)\"|/proc/sys/([^\s:]+)")
+_LINE = regex(r"-?([A-Za-z0-9_][^\s=]*)\s*=\s?(.*)")
+_COMPLAINT = regex(r"sysctl: (.*)")
+_KEY_IN_COMPLAINT = regex(r"'([^']+)'|\"([^\"]+)\"|/proc/sys/([^\s:]+)")
 
 
 class SysctlFacts(Struct, frozen=True):

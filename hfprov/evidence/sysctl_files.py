@@ -15,6 +15,7 @@ from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError
 from hfprov.evidence.text import clean
 from hfprov.reading import Observation, Read, Result, Source, complete_text, file, glob
+from hfprov.regex import regex
 
 DIRECTORIES = tuple(
     glob(f"{place}/sysctl.d/*.conf")
@@ -23,7 +24,7 @@ DIRECTORIES = tuple(
 """Highest first: a file hides one of the same name in a later place."""
 LATER_FILES = (file("/etc/sysctl.conf"), file("/etc/ufw/sysctl.conf"))
 """Applied by others than systemd, whenever those are run."""
-NAME = re.compile(r"[a-z0-9_]+(?:\.[A-Za-z0-9_-]+)+")
+NAME = regex(r"[a-z0-9_]+(?:\.[A-Za-z0-9_-]+)+")
 """A setting's name with dots. Names of interfaces that have dots themselves are not wanted here."""
 
 

@@ -31,10 +31,11 @@ from hfprov.evidence.sysfs_devices import (
     rdma_ports,
 )
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
-_RULE = re.compile(r"# ttar(?: -)+\s*")
-_ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:=.*| [0-9]{1,20})")
-_MODE = re.compile(r"Mode: [0-7]{3,4}")
+_RULE = regex(r"# ttar(?: -)+\s*")
+_ENTRY = regex(r"[A-Za-z_][A-Za-z0-9_]*(?:=.*| [0-9]{1,20})")
+_MODE = regex(r"Mode: [0-7]{3,4}")
 _MAX_ATTRIBUTE = 4096
 """Bytes of a sysfs attribute: it is at most one page."""
 

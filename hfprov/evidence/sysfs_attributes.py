@@ -14,11 +14,12 @@ from msgspec import Struct
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.host_values import decimal, hexadecimal, natural, whole
 from hfprov.evidence.text import clean, excerpt
+from hfprov.regex import regex
 
-_STATE = re.compile(r"([0-9]{1,2}): ?([A-Za-z_ <>]+)")
-_RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec \(([0-9]{1,2})X(?: ([A-Z0-9]+))?\)")
-_COUNTER = re.compile(r"([A-Za-z0-9_]+) ([0-9]{1,20})")
-_CHOICE = re.compile(r"\[([^\]\s]+)\]")
+_STATE = regex(r"([0-9]{1,2}): ?([A-Za-z_ <>]+)")
+_RATE = regex(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec \(([0-9]{1,2})X(?: ([A-Z0-9]+))?\)")
+_COUNTER = regex(r"([A-Za-z0-9_]+) ([0-9]{1,20})")
+_CHOICE = regex(r"\[([^\]\s]+)\]")
 _ABSENT = ("N/A (no PMA)", "N/A")
 
 

@@ -23,21 +23,22 @@ from hfprov.evidence.sysfs_attributes import (
     parse_rdma_rate,
     parse_state,
 )
+from hfprov.regex import regex
 
-_PCI = re.compile(
+_PCI = regex(
     r".*/([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])/"
     r"(vendor|device|class|subsystem_vendor|subsystem_device|numa_node|local_cpulist"
     r"|(?:current|max)_link_(?:speed|width)|aer_dev_(?:correctable|fatal|nonfatal)|driver"
     r"|iommu_group)"
 )
-_NET = re.compile(
+_NET = regex(
     r".*/net/([^/]+)/(mtu|operstate|carrier|speed|address|type|mode|statistics/[a-z0-9_]+)"
 )
-_RDMA = re.compile(
+_RDMA = regex(
     r".*/infiniband/([^/]+)/ports/([0-9]+)/"
     r"(state|phys_state|rate|link_layer|(?:hw_)?counters/[A-Za-z0-9_]+)"
 )
-_RDMA_DEVICE = re.compile(r".*/infiniband/([^/]+)/(fw_ver|board_id|hca_type|node_type)")
+_RDMA_DEVICE = regex(r".*/infiniband/([^/]+)/(fw_ver|board_id|hca_type|node_type)")
 
 T = TypeVar("T")
 

@@ -12,6 +12,7 @@ from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence.systemd_units import manager, shown_manager
 from hfprov.evidence.text import clean
 from hfprov.reading import Observation, Source, file, glob, text_source
+from hfprov.regex import regex
 
 KERNEL_RELEASE = file("/proc/sys/kernel/osrelease", limit=1024)
 BOOT_ID = file("/proc/sys/kernel/random/boot_id", limit=1024)
@@ -122,7 +123,7 @@ def _parse_units(seen: Observation, _: Baseline) -> Units:
 UNITS = Source("units", lambda _: (STATE,), _parse_units)
 
 # A module that was copied to the node, one that was piped to Python, and one under sudo.
-_LEFTOVER = re.compile(r"AnsiballZ_|ansible-tmp-|python[\d.]* && sleep 0$|BECOME-SUCCESS-")
+_LEFTOVER = regex(r"AnsiballZ_|ansible-tmp-|python[\d.]* && sleep 0$|BECOME-SUCCESS-")
 _WORKLOADS = ("containerd-shim", "docker-containerd-shim", "conmon", "slurmstepd", "pbs_mom-job")
 """Names of processes that stand for a running container or job, one each."""
 

@@ -21,6 +21,7 @@ from hfprov.evidence.systemd import Setting, property_of
 from hfprov.evidence.systemd_units import ShowUnits, manager, shown_manager, shown_units, units
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Read, Source, complete_text, file, glob
+from hfprov.regex import regex
 
 PID_MAX, THREADS_MAX = "kernel.pid_max", "kernel.threads-max"
 _OF_KERNEL = {
@@ -34,7 +35,7 @@ _LIVE = tuple(
     glob(f"{_GROUPS}/{name}/pids.max", limit=256)
     for name in ("system.slice", "user.slice", "user.slice/user-*.slice")
 )
-_PERCENT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)%")
+_PERCENT = regex(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)%")
 
 
 def _kernels(seen: Observation) -> Mapping[str, int]:

@@ -15,13 +15,14 @@ from collections.abc import Callable
 from typing import Any
 
 from hfprov.errors import NotUnderstoodError
+from hfprov.regex import regex
 
-_ESCAPES = re.compile(
+_ESCAPES = regex(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement
     r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC: titles, hyperlinks
     r"|\x1b[@-Z\\-_]"  # other two-byte escapes
 )
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u2028\u2029]")
+_CONTROLS = regex(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u2028\u2029]")
 """Also what ends a line for Python and for nothing that reads a node's files."""
 MAX_TEXT = 32 * 1024 * 1024
 """No tool that we read says more than this (characters); more is refused, not parsed."""
@@ -41,8 +42,8 @@ def clean(text: str) -> str:
 
 Pairs = list[tuple[str, Any]]
 
-_JSON_START = re.compile(r"^[ \t]*[\[{]", re.MULTILINE)
-_BRACKET = re.compile(r"[\[\]{}]")
+_JSON_START = regex(r"^[ \t]*[\[{]", re.MULTILINE)
+_BRACKET = regex(r"[\[\]{}]")
 _MOST_STARTS = 20
 _DEEPEST = 100
 
@@ -122,7 +123,7 @@ def _too_deep(text: str) -> bool:
     return False
 
 
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_NUMBER = regex(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _MISSING = frozenset(
     {"", "n/a", "[n/a]", "na", "none", "-", "--", "not supported", "[not supported]", "unknown"}
 )

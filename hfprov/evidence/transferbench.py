@@ -17,6 +17,7 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
 from hfprov.evidence.fields import not_understood, numbered_lines
 from hfprov.evidence.text import clean, excerpt, number
+from hfprov.regex import regex
 
 TOOL = "transferbench"
 
@@ -74,31 +75,27 @@ _FAILURES = failure_table(
         FailureKind.OTHER: (r"\[?ERROR\b", "Encountered HIP error"),
     }
 )
-_VERSION = re.compile(r"^TransferBench v(\S+)", re.MULTILINE)
-_BYTES = re.compile(r"^Bytes Per Direction,? ?([0-9]{1,18})", re.MULTILINE)
+_VERSION = regex(r"^TransferBench v(\S+)", re.MULTILINE)
+_BYTES = regex(r"^Bytes Per Direction,? ?([0-9]{1,18})", re.MULTILINE)
 _DEVICE = r"(?:CPU|GPU|NIC) ?[0-9]{1,4}"
-_HEADER = re.compile(r"[ │|]*SRC(?:\+EXE)?\\DST[ ,│|]+(?P<columns>.*)$")
-_COLUMN = re.compile(rf"{_DEVICE}|[A-Za-z]+")
-_ROW = re.compile(
-    rf"[ │|]*(?P<device>{_DEVICE})[ ,│|]*(?P<way>->|<->|<-)?[ ,│|]+(?P<cells>[-0-9N].*)$"
-)
-_GAP = re.compile(r"[ ,│|]+")
-_AVERAGES = re.compile(r"[ │|,]*Averages \(During +\S+\):[ ,│|]*(?P<cells>.*)$")
-_PAIR = re.compile(r"(?:CPU|GPU)->(?:CPU|GPU)")
+_HEADER = regex(r"[ │|]*SRC(?:\+EXE)?\\DST[ ,│|]+(?P<columns>.*)$")
+_COLUMN = regex(rf"{_DEVICE}|[A-Za-z]+")
+_ROW = regex(rf"[ │|]*(?P<device>{_DEVICE})[ ,│|]*(?P<way>->|<->|<-)?[ ,│|]+(?P<cells>[-0-9N].*)$")
+_GAP = regex(r"[ ,│|]+")
+_AVERAGES = regex(r"[ │|,]*Averages \(During +\S+\):[ ,│|]*(?P<cells>.*)$")
+_PAIR = regex(r"(?:CPU|GPU)->(?:CPU|GPU)")
 _SEPARATED = r" *[|,│] *"
 _NUMBERS = (
     rf"(?P<gbs>[0-9.]{{1,20}}) GB/s{_SEPARATED}(?P<ms>[0-9.]{{1,20}}) ms{_SEPARATED}"
     r"(?P<bytes>[0-9]{1,18}) bytes"
 )
-_EXECUTOR = re.compile(rf" *Executor: *(?P<name>[A-Z]+ [0-9]+){_SEPARATED}{_NUMBERS}")
-_TRANSFER = re.compile(
+_EXECUTOR = regex(rf" *Executor: *(?P<name>[A-Z]+ [0-9]+){_SEPARATED}{_NUMBERS}")
+_TRANSFER = regex(
     rf" *Transfer (?P<index>[0-9]{{1,9}}){_SEPARATED}{_NUMBERS}{_SEPARATED}(?P<path>.*)$"
 )
-_AGGREGATE = re.compile(
-    rf" *Aggregate \((?:CPU|Bandwidth)\){_SEPARATED}(?P<gbs>[0-9.]{{1,20}}) GB/s"
-)
-_TEST = re.compile(r"Test [0-9]+:$")
-_ERROR = re.compile(r"\[?(?:ERROR|FATAL)\b")
+_AGGREGATE = regex(rf" *Aggregate \((?:CPU|Bandwidth)\){_SEPARATED}(?P<gbs>[0-9.]{{1,20}}) GB/s")
+_TEST = regex(r"Test [0-9]+:$")
+_ERROR = regex(r"\[?(?:ERROR|FATAL)\b")
 
 
 class _Open(Struct):

@@ -11,11 +11,12 @@ from msgspec import Struct
 from hfprov.baseline import Baseline
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Source, complete_text, glob
+from hfprov.regex import regex
 
 _FILES = tuple(glob(f"/{place}/udev/rules.d/*.rules", limit=64 * 1024) for place in ("etc", "run"))
-_NAME = re.compile(r'\b(?:KERNEL|NAME|ENV\{INTERFACE\}|ENV\{ID_NET_NAME\})=="([^"]*)"')
-_SETS = re.compile(r'\bATTR\{mtu\}="([^"]*)"')
-_RUNS = re.compile(r'\b(?:RUN|PROGRAM|IMPORT)(?:\{[a-z]+\})?\+?="([^"]*\bmtu\b[^"]*)"')
+_NAME = regex(r'\b(?:KERNEL|NAME|ENV\{INTERFACE\}|ENV\{ID_NET_NAME\})=="([^"]*)"')
+_SETS = regex(r'\bATTR\{mtu\}="([^"]*)"')
+_RUNS = regex(r'\b(?:RUN|PROGRAM|IMPORT)(?:\{[a-z]+\})?\+?="([^"]*\bmtu\b[^"]*)"')
 
 
 class MtuRule(Struct, frozen=True):

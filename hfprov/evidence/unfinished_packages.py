@@ -6,7 +6,6 @@ package, so that names are known only of those that somebody asks dpkg for.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
@@ -19,6 +18,7 @@ from hfprov.evidence.kernel_packages import JOURNAL
 from hfprov.evidence.system import COMMAND_LINES
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Source
+from hfprov.regex import regex
 
 DATABASE = "/var/lib/dpkg/status"
 REINSTALL = "to be installed anew"
@@ -29,7 +29,7 @@ _OF_LETTER = dict(zip("HUFWt", _STATES, strict=True))
 # dpkg's own entry tells that the database was there, and was read.
 _OWN = "Package: dpkg"
 _PATTERN = f"^({_OWN}|Status: [a-z]+ (reinstreq [a-z-]+|[a-z]+ ({'|'.join(_STATES)})))[[:space:]]*$"
-_STATUS = re.compile(r"Status: [a-z]+ ([a-z]+) ([a-z-]+)")
+_STATUS = regex(r"Status: [a-z]+ ([a-z]+) ([a-z-]+)")
 _READ = grep(_PATTERN, DATABASE)
 _DAEMONS = ("chrony", "irqbalance", "nftables", "openssh-server", "slurmd", "systemd", "tuned")
 """Nobody else asks for these, and a node is hardly worth its name without them."""

@@ -14,6 +14,7 @@ from hfprov.baseline import Baseline
 from hfprov.evidence.grep import grep, lines
 from hfprov.evidence.text import excerpt
 from hfprov.reading import Observation, Source
+from hfprov.regex import regex
 
 _READ = grep(
     r"(apt|apt-get|aptitude|dnf|yum)[[:space:]].*(upgrade|update|distro-sync)",
@@ -23,14 +24,14 @@ _READ = grep(
     *("/etc/systemd/system", "/usr/local/lib/systemd/system"),
 )
 _OPTION = r"(?:\s+-\S+)*"
-_UPGRADES = re.compile(
+_UPGRADES = regex(
     # apt-get goes on to upgrade everything whatever packages are named.
     rf"(?<![\w-])(?:apt|apt-get|aptitude){_OPTION}\s+"
     r"(?:dist-upgrade|full-upgrade|safe-upgrade|upgrade)(?![\w-])"
     # For dnf and yum a name is a limit.
     rf"|(?<![\w-])(?:dnf|yum){_OPTION}\s+(?:upgrade|update|distro-sync)(?![\w-]){_OPTION}\s*$"
 )
-_HARMLESS = re.compile(
+_HARMLESS = regex(
     r"\s(?:-s|--simulate|--just-print|--dry-run|--recon|--no-act|-[dmqy]*d[dmqy]*|--download-only"
     r"|--downloadonly|--assumeno|--print-uris)(?:\s|$)"
 )

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from hfprov.catalogue.data import catalogue
 from hfprov.evidence.nvidia_smi.values import find_pci_address
+from hfprov.regex import regex
 
 
 class Severity(Enum):
@@ -75,19 +76,19 @@ class Sxid(Struct, frozen=True):
 
 
 # The code follows the address; logs retold by people have it before. Old drivers omit "PCI:".
-_XID = re.compile(
+_XID = regex(
     r"\bXid(?: (\d{1,9}))? \((?:PCI:)?([0-9A-Fa-f:.]{7,20}|[^)\s]{0,60})"
     r"(?: GPU-C?I:[0-9A-Za-z]{1,6}){0,2}\): ?(?:(\d{1,9})\b,? ?)?"
 )
-_SXID = re.compile(
+_SXID = regex(
     r"(?:(nvidia-nvswitch\d+): )?\bSXid \((?:PCI:)?([0-9A-Fa-f:.]{7,20})\): ?(\d{1,9})\b,? ?"
 )
-_PID = re.compile(
+_PID = regex(
     r"pid='?([^,']{0,40})'?(?:, ?|$)(?:name='?([^,']{0,200})'?(?:, ?|$))?"
     r"|name='?([^,']{0,200})'?(?:, ?|$)"
 )
-_LINK = re.compile(r"\bLink (\d{1,4})\b")
-_RECOVERY = re.compile(r"recovery action changed from .{0,80}? to 0x[0-9a-fA-F]+ \(([^)]{0,80})\)")
+_LINK = regex(r"\bLink (\d{1,4})\b")
+_RECOVERY = regex(r"recovery action changed from .{0,80}? to 0x[0-9a-fA-F]+ \(([^)]{0,80})\)")
 _NO_ACTION = "none"
 _RECOVERY_CHANGED = 154
 

@@ -26,6 +26,7 @@ from hfprov.evidence.fields import (
 from hfprov.evidence.text import clean, excerpt
 from hfprov.evidence.xpu_smi_facts import Check, FirmwareUpdate, Process, XpuSmi, passed_of
 from hfprov.evidence.xpu_smi_tables import device_of, from_frames, out_of_order
+from hfprov.regex import regex
 
 TOOL = "xpu-smi"
 
@@ -105,7 +106,7 @@ def _json_health(index: int, values: Mapping[str, Any]) -> Iterable[Check]:
             yield Check(index, name, excerpt(status, 40), passed_of(status), message)
 
 
-_PS_HEADER = re.compile(r"PID +Command +DeviceID +SHR +MEM *$", re.MULTILINE)
+_PS_HEADER = regex(r"PID +Command +DeviceID +SHR +MEM *$", re.MULTILINE)
 
 
 def _from_ps(text: str) -> XpuSmi:
@@ -141,8 +142,8 @@ def _from_dump(text: str) -> XpuSmi:
     return XpuSmi(samples=tuple(samples))
 
 
-_AMC_COUNT = re.compile(r"^([0-9]{1,4}) AMCs? (?:are|is) found", re.MULTILINE)
-_AMC = re.compile(r"^AMC ([0-9]{1,4}) firmware version: (\S+)", re.MULTILINE)
+_AMC_COUNT = regex(r"^([0-9]{1,4}) AMCs? (?:are|is) found", re.MULTILINE)
+_AMC = regex(r"^AMC ([0-9]{1,4}) firmware version: (\S+)", re.MULTILINE)
 
 
 def _from_amc(text: str) -> XpuSmi:
@@ -153,7 +154,7 @@ def _from_amc(text: str) -> XpuSmi:
     return XpuSmi(amc_versions=versions)
 
 
-_UPDATE = re.compile(r"^Firmware Name: (\S+)", re.MULTILINE)
+_UPDATE = regex(r"^Firmware Name: (\S+)", re.MULTILINE)
 
 
 def _from_update(text: str) -> XpuSmi | ToolFailure:

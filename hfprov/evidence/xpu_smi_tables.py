@@ -7,7 +7,6 @@ diagnoses, which announce their items. Whoever judges health must ask for each c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
@@ -16,6 +15,7 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.fields import Fields, integer, not_understood, numbered_lines
 from hfprov.evidence.text import excerpt
 from hfprov.evidence.xpu_smi_facts import Check, Device, Diagnosis, Sensor, XpuSmi, passed_of
+from hfprov.regex import regex
 
 TOOL = "xpu-smi"
 
@@ -42,7 +42,7 @@ class _Group(Struct, frozen=True):
         return found
 
 
-_FRAME = re.compile(r"\+-+(?:\+-+)+\+$")
+_FRAME = regex(r"\+-+(?:\+-+)+\+$")
 
 
 def _groups(text: str) -> list[_Group]:
@@ -146,7 +146,7 @@ def _check(device: int | None, group: _Group) -> Check:
     return Check(device, _NUMBERED.sub("", name), excerpt(status, 40), passed_of(status), message)
 
 
-_NUMBERED = re.compile(r"^[0-9]+\. ")
+_NUMBERED = regex(r"^[0-9]+\. ")
 
 
 def _health(groups: list[_Group]) -> Iterable[Check]:
@@ -175,7 +175,7 @@ def _diagnoses(groups: list[_Group]) -> Iterable[Diagnosis]:
         yield Diagnosis(device, integer(facts.get("Level", "")), passed_of(result), checks)
 
 
-_SENSOR = re.compile(r"(?P<name>[^ ]+) \((?P<unit>[^)]*)\): (?P<value>-?[0-9.]{1,20})$")
+_SENSOR = regex(r"(?P<name>[^ ]+) \((?P<unit>[^)]*)\): (?P<value>-?[0-9.]{1,20})$")
 
 
 def _sensors(groups: list[_Group]) -> Iterable[Sensor]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
+
+from hfprov.regex import regex
 
 _PLACEHOLDERS = frozenset(
     {
@@ -19,7 +20,7 @@ _PLACEHOLDERS = frozenset(
         "12345678-1234-5678-90ab-cddeefaabbcc",
     }
 )  # fmt: skip
-_NOT_ALNUM = re.compile(r"[^0-9a-z]")
+_NOT_ALNUM = regex(r"[^0-9a-z]")
 
 
 def meaningful(value: str) -> bool:

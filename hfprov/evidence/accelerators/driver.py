@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -14,6 +13,7 @@ from hfprov.evidence.accelerators.model import Vendor
 from hfprov.evidence.modinfo import module_field
 from hfprov.evidence.text import clean
 from hfprov.reading import Observation, Read, Source, file, listing
+from hfprov.regex import regex
 
 PROC_VERSION = file("/proc/driver/nvidia/version", limit=4096)
 LICENSE = module_field("license", "nvidia")
@@ -21,8 +21,8 @@ LIBRARIES = (
     listing("/usr/lib/*/libnvidia-ml.so.[0-9]*", most=64),
     listing("/usr/lib64/libnvidia-ml.so.[0-9]*", most=64),
 )
-_PROC_VERSION = re.compile(r"(?:Kernel Module|Module for \S+)(?: for \S+)?\s+([0-9]+\.[0-9.]+)")
-_LIBRARY = re.compile(r".*/libnvidia-ml\.so\.([0-9]+\.[0-9.]+)")
+_PROC_VERSION = regex(r"(?:Kernel Module|Module for \S+)(?: for \S+)?\s+([0-9]+\.[0-9.]+)")
+_LIBRARY = regex(r".*/libnvidia-ml\.so\.([0-9]+\.[0-9.]+)")
 
 
 def _loaded(module: str) -> Read:

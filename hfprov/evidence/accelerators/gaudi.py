@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from msgspec.structs import replace
 
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
@@ -25,13 +23,14 @@ from hfprov.evidence.failures import ToolFailure
 from hfprov.evidence.hl_smi_query import Aip, HlSmi
 from hfprov.evidence.pcie import normal_address
 from hfprov.reading import Observation, command, complete_text
+from hfprov.regex import regex
 
 QUERY = command("hl-smi", "-q", timeout=30, limit=2 << 20)
 TABLE = command("hl-smi", timeout=30)
 _ADDRESS_FILES = "/sys/bus/pci/drivers/habanalabs/[0-9a-f]*:*"
 PORTS = command("hl-smi", "-n", "link", "-i", "{name}", each=_ADDRESS_FILES, timeout=15)
 READS = (QUERY, TABLE, PORTS)
-_DIGITS = re.compile(r"\d{1,3}")
+_DIGITS = regex(r"\d{1,3}")
 
 
 def report(seen: Observation) -> Report:

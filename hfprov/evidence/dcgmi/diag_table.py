@@ -13,29 +13,30 @@ from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.dcgmi.model import DiagMessage, DiagReport, DiagResult, DiagStatus, status_of
+from hfprov.regex import regex
 
-_RULE = re.compile(r"[+|][-=+|]+[+|]")
-_SECTION = re.compile(r"[+|]-----\s+(.*?)\s+-*\+-*[+|]")
-_STATUS = re.compile(
+_RULE = regex(r"[+|][-=+|]+[+|]")
+_SECTION = regex(r"[+|]-----\s+(.*?)\s+-*\+-*[+|]")
+_STATUS = regex(
     r"(Pass|Fail|Warn|Skip|Not Run)(?:\s*-\s*(?:All|(GPU|CPU|Switch)e?s?:\s*([\d,\s]+)))?",
     re.IGNORECASE,
 )
-_ENTITY = re.compile(
+_ENTITY = regex(
     r"(GPU|CPU|Switch|NvSwitch)\s?(\d+):\s*(Pass|Fail|Warn|Skip|Not Run)", re.IGNORECASE
 )
-_MESSAGE = re.compile(r"(Error|Warning|Info)(?::\s*(GPU|CPU|Switch)\s?(\d+))?", re.IGNORECASE)
-_WORDS = re.compile(r"(\w+)[ \t]{2,}(Pass|Fail|Warn|Skip|Not Run)\b[ \t]*(.*)", re.IGNORECASE)
+_MESSAGE = regex(r"(Error|Warning|Info)(?::\s*(GPU|CPU|Switch)\s?(\d+))?", re.IGNORECASE)
+_WORDS = regex(r"(\w+)[ \t]{2,}(Pass|Fail|Warn|Skip|Not Run)\b[ \t]*(.*)", re.IGNORECASE)
 _CHUNK = 45
 _RIGHT = 48
 _MOST_MESSAGES = 100
 _HEADLINES = ("Successfully ran diagnostic",)
-LOOKS_LIKE = re.compile(
+LOOKS_LIKE = regex(
     r"^[ \t]*[+|]-----  (?:Deployment|Metadata|Integration|Hardware|Stress)"
     r"|^[ \t]*\| Diagnostic +\| Result"
     r"|^[ \t]*\|.{27}\| (?:Pass|Fail|Skip|Warn)\b",
     re.MULTILINE,
 )
-SUMMARY = re.compile(r"^\w+[ \t]{2,}(?:Pass|Fail|Warn|Skip)\b", re.MULTILINE)
+SUMMARY = regex(r"^\w+[ \t]{2,}(?:Pass|Fail|Warn|Skip)\b", re.MULTILINE)
 
 
 class _Test(Struct):

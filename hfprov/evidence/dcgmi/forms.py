@@ -28,6 +28,7 @@ from hfprov.evidence.dcgmi.other_forms import (
     parse_nvlink,
 )
 from hfprov.evidence.text import clean, excerpt, json_document
+from hfprov.regex import regex
 
 DcgmiFacts = DcgmiFailure | DiagReport | Discovery | Health | HealthWatches | NvlinkStates
 
@@ -78,10 +79,10 @@ def _json(text: str) -> DcgmiFacts:
 
 
 _MARKS: tuple[tuple[re.Pattern[str], Callable[[str], DcgmiFacts]], ...] = (
-    (re.compile(r"^[ \t]*\{", re.MULTILINE), _json),
-    (re.compile(r"Overall Health|Health monitor systems report"), parse_health),
-    (re.compile(r"^\d+ GPUs? found", re.MULTILINE), parse_discovery),
-    (re.compile(r"^[ \t]*gpuId \d+:", re.MULTILINE), parse_nvlink),
+    (regex(r"^[ \t]*\{", re.MULTILINE), _json),
+    (regex(r"Overall Health|Health monitor systems report"), parse_health),
+    (regex(r"^\d+ GPUs? found", re.MULTILINE), parse_discovery),
+    (regex(r"^[ \t]*gpuId \d+:", re.MULTILINE), parse_nvlink),
     (LOOKS_LIKE, parse_diag_table),
     (SUMMARY, parse_summary),
 )

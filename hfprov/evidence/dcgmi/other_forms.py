@@ -18,13 +18,14 @@ from hfprov.evidence.dcgmi.model import (
     status_of,
 )
 from hfprov.evidence.nvidia_smi.values import find_pci_address, whole
+from hfprov.regex import regex
 
-_COUNT = re.compile(r"(\d+) (GPU|NvSwitch|CPU)e?s? found\.?", re.IGNORECASE)
-_ARROW = re.compile(r"->\s*(.*)")
-_SYSTEM = re.compile(
+_COUNT = regex(r"(\d+) (GPU|NvSwitch|CPU)e?s? found\.?", re.IGNORECASE)
+_ARROW = regex(r"->\s*(.*)")
+_SYSTEM = regex(
     r"([A-Za-z][A-Za-z -]* system|[A-Za-z]+):\s*(Healthy|Warning|Failure)(?:\s*-\s*(.*))?"
 )
-_RULE = re.compile(r"\+[-=+]+\+")
+_RULE = regex(r"\+[-=+]+\+")
 
 
 def parse_discovery(text: str) -> Discovery:

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from msgspec.structs import replace
@@ -40,6 +39,7 @@ from hfprov.evidence.ethtool.timestamping import TimeStamping, parse_time_stampi
 from hfprov.evidence.ethtool.transceiver import Transceiver, parse_transceiver
 from hfprov.evidence.net_lines import empty, lines_of, starts_like_json
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 Facts = (
     LinkSettings
@@ -60,25 +60,25 @@ Facts = (
 )
 
 _HEADINGS = (
-    (re.compile(r"\s*Settings for (?P<name>\S+):"), "link"),
-    (re.compile(r"Ring parameters for (?P<name>\S+):"), "-g"),
-    (re.compile(r"Channel parameters for (?P<name>\S+):"), "-l"),
-    (re.compile(r"Coalesce parameters for (?P<name>\S+):"), "-c"),
-    (re.compile(r"Pause parameters for (?P<name>\S+):"), "-a"),
-    (re.compile(r"(?:Features|Offload parameters) for (?P<name>\S+):"), "-k"),
-    (re.compile(r"Private flags for (?P<name>\S+):"), "--show-priv-flags"),
-    (re.compile(r"FEC parameters for (?P<name>\S+):"), "--show-fec"),
-    (re.compile(r"Time stamping parameters for (?P<name>\S+):"), "-T"),
-    (re.compile(r"NIC statistics:"), "-S"),
-    (re.compile(r"Standard stats for (?P<name>\S+):"), "-S"),
+    (regex(r"\s*Settings for (?P<name>\S+):"), "link"),
+    (regex(r"Ring parameters for (?P<name>\S+):"), "-g"),
+    (regex(r"Channel parameters for (?P<name>\S+):"), "-l"),
+    (regex(r"Coalesce parameters for (?P<name>\S+):"), "-c"),
+    (regex(r"Pause parameters for (?P<name>\S+):"), "-a"),
+    (regex(r"(?:Features|Offload parameters) for (?P<name>\S+):"), "-k"),
+    (regex(r"Private flags for (?P<name>\S+):"), "--show-priv-flags"),
+    (regex(r"FEC parameters for (?P<name>\S+):"), "--show-fec"),
+    (regex(r"Time stamping parameters for (?P<name>\S+):"), "-T"),
+    (regex(r"NIC statistics:"), "-S"),
+    (regex(r"Standard stats for (?P<name>\S+):"), "-S"),
 )
 _FIRST_LINES = (
     # Forms without a heading: their first line is an answer already.
-    (re.compile(r"driver: .*"), "-i"),
-    (re.compile(r"Permanent address: .*"), "-P"),
-    (re.compile(r"\s*Identifier\s+: .*"), "-m"),
+    (regex(r"driver: .*"), "-i"),
+    (regex(r"Permanent address: .*"), "-P"),
+    (regex(r"\s*Identifier\s+: .*"), "-m"),
 )
-_DRIVER_LINE = re.compile(r"(?:driver|version|firmware-version|bus-info): ?.*")
+_DRIVER_LINE = regex(r"(?:driver|version|firmware-version|bus-info): ?.*")
 
 _PARSERS: dict[str, Callable[[Section], Facts]] = {
     "link": parse_link,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 
 from msgspec import Struct
+
+from hfprov.regex import regex
 
 
 class Reason(StrEnum):
@@ -38,7 +39,7 @@ _REASONS = (
     ("no private flags", Reason.NO_DATA),
     ("info available", Reason.NO_DATA),
 )
-_SENTENCE = re.compile(
+_SENTENCE = regex(
     r"(?:ethtool: )?(?:[Cc]annot |[Cc]ould not |[Cc]an't )(?:get|open|read) (?P<what>.*)"
     r"|netlink error: (?P<netlink>.*)"
     r"|(?P<none>[Nn]o (?:stats|data|offload info|feature info|[a-z ]*info) available"

@@ -15,6 +15,7 @@ from hfprov.evidence.ethtool.failure import EthtoolFailure, failure_in
 from hfprov.evidence.ethtool.pairs import Section
 from hfprov.evidence.net_lines import integer, not_understood, on_off, value_or_none
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 
 class Modes(Struct, frozen=True):
@@ -51,10 +52,10 @@ class LinkSettings(Struct, frozen=True):
     failures: tuple[EthtoolFailure, ...] = ()
 
 
-_LINK_MODE = re.compile(r"[0-9]+\S*base\S*")
-_SPEED = re.compile(r"(?P<mbps>[0-9]{1,9})Mb/s(?: +\(.*\))?|(?P<unknown>Unknown!.*)")
-_DUPLEX = re.compile(r"(?P<duplex>Full|Half)|Unknown!(?: *\([0-9]+\))?")
-_DETECTED = re.compile(r"(?P<state>yes|no)(?: +\((?P<detail>.*)\))?")
+_LINK_MODE = regex(r"[0-9]+\S*base\S*")
+_SPEED = regex(r"(?P<mbps>[0-9]{1,9})Mb/s(?: +\(.*\))?|(?P<unknown>Unknown!.*)")
+_DUPLEX = regex(r"(?P<duplex>Full|Half)|Unknown!(?: *\([0-9]+\))?")
+_DETECTED = regex(r"(?P<state>yes|no)(?: +\((?P<detail>.*)\))?")
 _UNREPORTED = frozenset({"Not reported", "Unknown", "None", ""})
 
 

@@ -16,6 +16,7 @@ from hfprov.evidence.ethtool.failure import EthtoolFailure, failure_in
 from hfprov.evidence.ethtool.pairs import Section
 from hfprov.evidence.net_lines import integer, not_understood, on_off, value_or_none
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 
 class DriverInfo(Struct, frozen=True):
@@ -32,7 +33,7 @@ class DriverInfo(Struct, frozen=True):
     supports: Mapping[str, bool] = field(default_factory=dict)
 
 
-_FIRMWARE = re.compile(r"(?P<version>\S.*?)\s*\((?P<psid>[A-Z][A-Za-z]*_?[A-Z0-9]{4,})\)")
+_FIRMWARE = regex(r"(?P<version>\S.*?)\s*\((?P<psid>[A-Z][A-Za-z]*_?[A-Z0-9]{4,})\)")
 
 
 def parse_driver(section: Section) -> DriverInfo:
@@ -163,7 +164,7 @@ class Coalescing(Struct, frozen=True):
     cqe_mode_tx: bool | None = None
 
 
-_TWO = re.compile(r"(?P<what>Adaptive|CQE mode) RX:\s*(?P<rx>\S+)\s+TX:\s*(?P<tx>\S+)")
+_TWO = regex(r"(?P<what>Adaptive|CQE mode) RX:\s*(?P<rx>\S+)\s+TX:\s*(?P<tx>\S+)")
 
 
 def _switch(word: str, what: str) -> bool | None:
@@ -217,7 +218,7 @@ class Features(Struct, frozen=True):
     failures: tuple[EthtoolFailure, ...] = ()
 
 
-_FEATURE = re.compile(r"(?P<state>on|off)(?:\s+\[(?P<note>[a-z ]+)\])?")
+_FEATURE = regex(r"(?P<state>on|off)(?:\s+\[(?P<note>[a-z ]+)\])?")
 
 
 def parse_features(section: Section) -> Features:
@@ -263,7 +264,7 @@ class PermanentAddress(Struct, frozen=True):
     address: str | None
 
 
-_ADDRESS = re.compile(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5,31}")
+_ADDRESS = regex(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5,31}")
 
 
 def parse_address(section: Section) -> PermanentAddress:

@@ -6,7 +6,6 @@ Understood: mlx5, bnxt, ice, i40e, ixgbe, ionic, ena, hinic3, virtio and others,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -14,6 +13,7 @@ from msgspec import Struct
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.ethtool.pairs import Section
 from hfprov.evidence.net_lines import Node, hexadecimal, not_understood
+from hfprov.regex import regex
 
 
 class Statistics(Struct, frozen=True):
@@ -29,7 +29,7 @@ class Statistics(Struct, frozen=True):
         return self.counters.get(name)
 
 
-COUNTER = re.compile(
+COUNTER = regex(
     r"\s*(?P<name>\S(?:.{0,200}?\S)?)\s*:\s*(?P<value>-?[0-9]{1,20}|0x[0-9a-fA-F]{1,16})"
 )
 

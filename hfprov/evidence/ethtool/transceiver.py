@@ -16,6 +16,7 @@ from hfprov.evidence.ethtool.failure import EthtoolFailure, failure_in
 from hfprov.evidence.ethtool.pairs import Section
 from hfprov.evidence.net_lines import decimal, not_understood, value_or_none
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
 
 class Lane(Struct, frozen=True):
@@ -59,11 +60,11 @@ class Transceiver(Struct, frozen=True):
     failures: tuple[EthtoolFailure, ...] = ()
 
 
-_CODE = re.compile(r"(?P<code>0x[0-9a-fA-F]{1,4})\s*\((?P<words>.*)\)")
-_LANE = re.compile(
+_CODE = regex(r"(?P<code>0x[0-9a-fA-F]{1,4})\s*\((?P<words>.*)\)")
+_LANE = regex(
     r"(?P<what>.*?)\s*\((?:Channel|Chan|Lane)\s*(?P<lane>[0-9]{1,2})\)(?P<rest>.*)", re.IGNORECASE
 )
-_POWER = re.compile(r"(?P<mw>[-0-9.]+) mW(?: / (?P<dbm>-?[0-9.]+|-?inf) dBm)?")
+_POWER = regex(r"(?P<mw>[-0-9.]+) mW(?: / (?P<dbm>-?[0-9.]+|-?inf) dBm)?")
 _BIAS = ("laser bias current", "laser tx bias current")
 _TX_POWER = ("laser output power", "transmit avg optical power", "laser tx power")
 _RX_POWER = (

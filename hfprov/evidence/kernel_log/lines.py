@@ -14,28 +14,30 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
+from hfprov.regex import regex
+
 _LEVELS = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
-_FACILITY = re.compile(r"([a-z0-9]{2,8})\s*:(emerg|alert|crit|err|warn|notice|info|debug)\s*:\s?")
-_KMSG = re.compile(r"(\d{1,6}),(\d{1,20}),(\d{1,20}),[^;]{0,200};")
-_RAW = re.compile(r"<(\d{1,4})>")
+_FACILITY = regex(r"([a-z0-9]{2,8})\s*:(emerg|alert|crit|err|warn|notice|info|debug)\s*:\s?")
+_KMSG = regex(r"(\d{1,6}),(\d{1,20}),(\d{1,20}),[^;]{0,200};")
+_RAW = regex(r"<(\d{1,4})>")
 _DELTA = r"(?: <\s{0,12}\d{1,12}\.\d{1,9}>)?"
-_BOOT = re.compile(r"\[\s{0,12}(\d{1,12}\.\d{1,9})" + _DELTA + r"\](?:\[\s{0,12}[TC]\d+\])? ?")
-_SINCE_LAST = re.compile(r"\[(?:\s{0,12}\+|<\s{0,12})\d{1,12}\.\d{1,9}>?\] ?")
-_MINUTE = re.compile(r"\[[A-Z][a-z]{2} ?\d{1,2} \d\d:\d\d\] ?")
-_CTIME = re.compile(
+_BOOT = regex(r"\[\s{0,12}(\d{1,12}\.\d{1,9})" + _DELTA + r"\](?:\[\s{0,12}[TC]\d+\])? ?")
+_SINCE_LAST = regex(r"\[(?:\s{0,12}\+|<\s{0,12})\d{1,12}\.\d{1,9}>?\] ?")
+_MINUTE = regex(r"\[[A-Z][a-z]{2} ?\d{1,2} \d\d:\d\d\] ?")
+_CTIME = regex(
     r"\[?(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) +([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})"
     rf"{_DELTA}\] ?"
 )
-_ISO = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?\s+")
-_FULL = re.compile(
+_ISO = regex(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?\s+")
+_FULL = regex(
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.\d+)? (\S{1,10})\s+"
 )
-_SYSLOG = re.compile(r"(\d{1,2}月|[^\W\d_]{3,5}\.?) {1,2}(\d{1,2}) (\d\d:\d\d:\d\d)(?:\.\d+)?\s+")
-_UNIX = re.compile(r"(1\d{9}\.\d{1,6})\s+")
-_TAG = re.compile(r"(?:([\w.-]{1,255}) )?((?:kernel|[\w@.+/-]{1,100})(?:\[\d{1,10}\])?): ")
+_SYSLOG = regex(r"(\d{1,2}月|[^\W\d_]{3,5}\.?) {1,2}(\d{1,2}) (\d\d:\d\d:\d\d)(?:\.\d+)?\s+")
+_UNIX = regex(r"(1\d{9}\.\d{1,6})\s+")
+_TAG = regex(r"(?:([\w.-]{1,255}) )?((?:kernel|[\w@.+/-]{1,100})(?:\[\d{1,10}\])?): ")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
-_PRETTY = re.compile(r"\s*\{[ \t]*\n")
+_PRETTY = regex(r"\s*\{[ \t]*\n")
 
 
 class LogLine(Struct, frozen=True):

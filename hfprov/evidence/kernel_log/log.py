@@ -6,7 +6,6 @@ The text alone does not show whether the log's beginning was overwritten: see
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
 
@@ -19,12 +18,13 @@ from hfprov.evidence.kernel_log.rules import HINTS, RULES
 from hfprov.evidence.nvidia_smi.values import find_pci_address
 from hfprov.evidence.text import clean, excerpt
 from hfprov.evidence.xid import Severity, Sxid, Xid, find_sxid, find_xids
+from hfprov.regex import regex
 
-_AER_BIT = re.compile(r".*?\[ ?(\d{1,2})\] ([A-Za-z]\w*(?: [A-Za-z]\w*)*)\s*(?:\(First\))?\s*$")
-_AER_DEVICE = re.compile(r"device \[([0-9a-f]{4}:[0-9a-f]{4})\] error status/mask=(\S+)")
-_DISK = re.compile(r"\b(nvme\d+(?:n\d+)?|sd[a-z]+|dm-\d+|md\d+)\b")
-_JOURNAL_MARK = re.compile(r"-- .*")
-_CURSOR = re.compile(r"-- cursor: (\S+)")
+_AER_BIT = regex(r".*?\[ ?(\d{1,2})\] ([A-Za-z]\w*(?: [A-Za-z]\w*)*)\s*(?:\(First\))?\s*$")
+_AER_DEVICE = regex(r"device \[([0-9a-f]{4}:[0-9a-f]{4})\] error status/mask=(\S+)")
+_DISK = regex(r"\b(nvme\d+(?:n\d+)?|sd[a-z]+|dm-\d+|md\d+)\b")
+_JOURNAL_MARK = regex(r"-- .*")
+_CURSOR = regex(r"-- cursor: (\S+)")
 _BAD_LEVELS = {"emerg": Severity.WARN, "alert": Severity.WARN, "crit": Severity.WARN}
 _NOT_KERNEL = frozenset({"nic_link"})
 _LONGEST_NAMES = 400

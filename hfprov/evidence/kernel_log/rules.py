@@ -11,6 +11,7 @@ import re
 from hfprov.evidence.kernel_log.accelerator_rules import RULES as ACCELERATOR_RULES
 from hfprov.evidence.kernel_log.rule import PROBE_FAILED, Rule, rule
 from hfprov.evidence.xid import Severity
+from hfprov.regex import regex
 
 FATAL, WARN, INFO = Severity.FATAL, Severity.WARN, Severity.INFO
 
@@ -180,5 +181,5 @@ RULES: tuple[Rule, ...] = (
     rule("filesystem", FATAL, "XFS", r"XFS .*(?:[Cc]orruption|[Ss]hutting down|metadata I/O)"),
 )
 
-HINTS = re.compile("|".join(re.escape(hint) for hint in dict.fromkeys(r.hint for r in RULES)))
+HINTS = regex("|".join(re.escape(hint) for hint in dict.fromkeys(r.hint for r in RULES)))
 """Matches every message that some rule may match."""

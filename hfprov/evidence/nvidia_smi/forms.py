@@ -28,6 +28,7 @@ from hfprov.evidence.nvidia_smi.text_log import parse_text
 from hfprov.evidence.nvidia_smi.topo import Topology, looks_like_topology, parse_topology
 from hfprov.evidence.nvidia_smi.xml_log import parse_xml
 from hfprov.evidence.text import clean
+from hfprov.regex import regex
 
 NvidiaSmiFacts = (
     CsvFacts
@@ -41,14 +42,14 @@ NvidiaSmiFacts = (
 )
 
 _MARKS: tuple[tuple[re.Pattern[str], Callable[[str], NvidiaSmiFacts]], ...] = (
-    (re.compile(r"<(?:\?xml|!DOCTYPE|nvidia_smi_log)"), parse_xml),
-    (re.compile(r"^=+NVSMI LOG=+[ \t]*$", re.MULTILINE), parse_text),
-    (re.compile(r"^[ \t]*\|[ \t]*NVIDIA-SMI[ \t]+\S", re.MULTILINE), parse_table),
+    (regex(r"<(?:\?xml|!DOCTYPE|nvidia_smi_log)"), parse_xml),
+    (regex(r"^=+NVSMI LOG=+[ \t]*$", re.MULTILINE), parse_text),
+    (regex(r"^[ \t]*\|[ \t]*NVIDIA-SMI[ \t]+\S", re.MULTILINE), parse_table),
     (HELP, parse_help),
-    (re.compile(r"^#[ \t]*(?:Date[ \t]+Time[ \t]+)?gpu\b", re.MULTILINE), parse_monitor),
+    (regex(r"^#[ \t]*(?:Date[ \t]+Time[ \t]+)?gpu\b", re.MULTILINE), parse_monitor),
     (VERSION, parse_versions),
-    (re.compile(r"(?i)^(?:[ \t]+Link \d+[ \t]*:|.*\bNvlink\b)", re.MULTILINE), parse_nvlink),
-    (re.compile(r"^GPU \d+: .*\(UUID: ", re.MULTILINE), parse_list),
+    (regex(r"(?i)^(?:[ \t]+Link \d+[ \t]*:|.*\bNvlink\b)", re.MULTILINE), parse_nvlink),
+    (regex(r"^GPU \d+: .*\(UUID: ", re.MULTILINE), parse_list),
 )
 
 _MOST = 8 * 1024 * 1024

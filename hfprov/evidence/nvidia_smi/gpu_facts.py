@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,8 +26,9 @@ from hfprov.evidence.nvidia_smi.model import (
     Utilization,
 )
 from hfprov.evidence.nvidia_smi.values import Kind, convert, is_error, is_missing
+from hfprov.regex import regex
 
-_REASON = re.compile(
+_REASON = regex(
     r"clocks[_ ](?:event|throttle)[_ ]reasons(?:/.*/|/|\.)"
     r"(?:clocks_(?:event|throttle)_reason_)?([^/]+)$"
 )

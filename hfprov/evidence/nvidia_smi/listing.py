@@ -11,12 +11,13 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nvidia_smi.model import GpuError, MigDevice
 from hfprov.evidence.nvidia_smi.values import whole
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
-_GPU = re.compile(r"GPU (\d+): (.*?)\s*\(UUID: ([^)]*)\)")
-_MIG = re.compile(r"MIG (\S+)\s+Device\s+(\d+):\s*\(UUID: ([^)]*)\)")
-_FIELD = re.compile(r"\"([A-Za-z0-9_.]+)\"")
-VERSION = re.compile(r"^NVIDIA-SMI version\s*:", re.IGNORECASE | re.MULTILINE)
-HELP = re.compile(r"^List of valid properties to query for the switch \"--(\S+?)=?\"", re.MULTILINE)
+_GPU = regex(r"GPU (\d+): (.*?)\s*\(UUID: ([^)]*)\)")
+_MIG = regex(r"MIG (\S+)\s+Device\s+(\d+):\s*\(UUID: ([^)]*)\)")
+_FIELD = regex(r"\"([A-Za-z0-9_.]+)\"")
+VERSION = regex(r"^NVIDIA-SMI version\s*:", re.IGNORECASE | re.MULTILINE)
+HELP = regex(r"^List of valid properties to query for the switch \"--(\S+?)=?\"", re.MULTILINE)
 
 
 class ListedGpu(Struct, frozen=True):

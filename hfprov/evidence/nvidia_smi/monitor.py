@@ -11,9 +11,10 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nvidia_smi.model import FieldError
 from hfprov.evidence.nvidia_smi.values import is_missing
 from hfprov.evidence.text import number
+from hfprov.regex import regex
 
-HEADER = re.compile(r"#\s*(?:Date\s+Time\s+)?gpu\b", re.IGNORECASE)
-_UNITS = re.compile(r"#\s*(?:YYYYMMDD\s+\S+\s+)?Idx\b", re.IGNORECASE)
+HEADER = regex(r"#\s*(?:Date\s+Time\s+)?gpu\b", re.IGNORECASE)
+_UNITS = regex(r"#\s*(?:YYYYMMDD\s+\S+\s+)?Idx\b", re.IGNORECASE)
 _TEXT = frozenset({"date", "time", "type", "command", "name", "ccpm"})
 
 

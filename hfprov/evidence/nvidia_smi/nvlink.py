@@ -8,10 +8,11 @@ from msgspec import Struct
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import excerpt
+from hfprov.regex import regex
 
-_GPU = re.compile(r"GPU (\d+): (.*?)(?: \(UUID: ([^)]*)\))?\s*")
-_LINK = re.compile(r"\s+Link (\d+)\s*:\s*(?:<?([0-9.]+) GB/s>?|(<?\s*[A-Za-z][A-Za-z /]*>?))\s*")
-_COUNTER = re.compile(r"\s+Link (\d+)\s*:\s*([A-Za-z][A-Za-z /()-]{0,60}?)\s*:\s*(\d{1,20})\s*")
+_GPU = regex(r"GPU (\d+): (.*?)(?: \(UUID: ([^)]*)\))?\s*")
+_LINK = regex(r"\s+Link (\d+)\s*:\s*(?:<?([0-9.]+) GB/s>?|(<?\s*[A-Za-z][A-Za-z /]*>?))\s*")
+_COUNTER = regex(r"\s+Link (\d+)\s*:\s*([A-Za-z][A-Za-z /()-]{0,60}?)\s*:\s*(\d{1,20})\s*")
 _INACTIVE = "inactive"
 
 

@@ -6,7 +6,6 @@ The header names the columns, with the unit in brackets; values carry the unit t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -16,11 +15,12 @@ from hfprov.evidence.nvidia_smi.field_names import FIELDS
 from hfprov.evidence.nvidia_smi.gpu_facts import gpu
 from hfprov.evidence.nvidia_smi.model import FieldError, GpuProcess, GpuReport, GpuSeries
 from hfprov.evidence.nvidia_smi.values import bare, find_pci_address, is_error, is_missing, whole
+from hfprov.regex import regex
 
 _APPS = frozenset({"process_name", "used_gpu_memory", "used_memory"})
 _ACCOUNTED = frozenset({"gpu_utilization", "mem_utilization", "max_memory_usage", "time"})
-_COLUMN = re.compile(r"[A-Za-z][A-Za-z0-9_.]*(?: \[[^\]]*\])?")
-_UUID = re.compile(r"(?:GPU|MIG)-[0-9A-Fa-f-]{8,}(?:/\d+/\d+)?")
+_COLUMN = regex(r"[A-Za-z][A-Za-z0-9_.]*(?: \[[^\]]*\])?")
+_UUID = regex(r"(?:GPU|MIG)-[0-9A-Fa-f-]{8,}(?:/\d+/\d+)?")
 _MOST_ROWS = 100_000
 
 

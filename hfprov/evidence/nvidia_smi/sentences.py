@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from hfprov.evidence.nvidia_smi.model import GpuError, NvidiaSmiFailure
 from hfprov.evidence.nvidia_smi.values import find_pci_address
+from hfprov.regex import regex
 
 _GLOBAL: tuple[tuple[str, str], ...] = (
     ("no_devices", r"no devices (?:were|was) found"),
@@ -42,14 +43,14 @@ _PER_GPU: tuple[tuple[str, str], ...] = (
 _STOPPED = r"terminating early due to previous errors"
 _HARMLESS = r"treating as warning and moving on"
 
-_LINES = re.compile(
+_LINES = regex(
     r"^[ \t]*(?:"
     + "|".join(pattern for _, pattern in (*_GLOBAL, *_PER_GPU))
     + f"|{_STOPPED}|{_HARMLESS}"
     + r").*$\n?",
     re.IGNORECASE | re.MULTILINE,
 )
-_UNIT = re.compile(
+_UNIT = regex(
     r"gpu is lost|requires (?:a )?reset|gpu requires|insufficiently powered", re.IGNORECASE
 )
 

@@ -15,16 +15,17 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nvidia_smi.gpu_facts import gpu
 from hfprov.evidence.nvidia_smi.model import Gpu, GpuProcess, GpuReport, MigDevice
 from hfprov.evidence.nvidia_smi.values import find_pci_address, is_missing, version, whole
+from hfprov.regex import regex
 
-_TITLE = re.compile(r"\|\s*NVIDIA-SMI\s+(\S+)")
-_DRIVER = re.compile(r"(?:Driver|KMD) Version:\s*(\S+)")
-_CUDA = re.compile(r"CUDA (?:UMD )?Version:\s*(\S+)")
-_FIRST = re.compile(r"\s*(\d+)\s+(\S.*)")
-_SECOND = re.compile(r"\s*(\S+)\s+(\S+)\s+(\S+)\s*(.*)")
-_RULE = re.compile(r"[+|][-=+|]+[+|]")
-_MIG = re.compile(r"\s*(\d+)\s+(\d+|N/A)\s+(\d+|N/A)\s+(\d+|N/A)\s*")
-_PROCESS = re.compile(r"\s*(\d+)\s+(?:(\d+|N/A)\s+(\d+|N/A)\s+)?(\d+)\s+([CGM+]+)\s+(.*)")
-_ERROR = re.compile(r"ERR!|Unknown Error|GPU is lost|GPU requires reset", re.IGNORECASE)
+_TITLE = regex(r"\|\s*NVIDIA-SMI\s+(\S+)")
+_DRIVER = regex(r"(?:Driver|KMD) Version:\s*(\S+)")
+_CUDA = regex(r"CUDA (?:UMD )?Version:\s*(\S+)")
+_FIRST = regex(r"\s*(\d+)\s+(\S.*)")
+_SECOND = regex(r"\s*(\S+)\s+(\S+)\s+(\S+)\s*(.*)")
+_RULE = regex(r"[+|][-=+|]+[+|]")
+_MIG = regex(r"\s*(\d+)\s+(\d+|N/A)\s+(\d+|N/A)\s+(\d+|N/A)\s*")
+_PROCESS = regex(r"\s*(\d+)\s+(?:(\d+|N/A)\s+(\d+|N/A)\s+)?(\d+)\s+([CGM+]+)\s+(.*)")
+_ERROR = regex(r"ERR!|Unknown Error|GPU is lost|GPU requires reset", re.IGNORECASE)
 _CELLS = 3
 
 

@@ -7,7 +7,6 @@ that section always ends with.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct, field
@@ -16,11 +15,12 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nvidia_smi.gpu_facts import gpu
 from hfprov.evidence.nvidia_smi.model import Gpu, GpuProcess, GpuReport, MigDevice
 from hfprov.evidence.nvidia_smi.values import find_pci_address, version, whole
+from hfprov.regex import regex
 
-_BANNER = re.compile(r"^=+NVSMI LOG=+\s*$")
-_SECTION = re.compile(r"[A-Za-z][\w /()-]{1,60}\s*")
-_OF_SECTION = re.compile(r"\s+[A-Za-z][^:]{0,80} : ")
-_GPU = re.compile(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$")
+_BANNER = regex(r"^=+NVSMI LOG=+\s*$")
+_SECTION = regex(r"[A-Za-z][\w /()-]{1,60}\s*")
+_OF_SECTION = regex(r"\s+[A-Za-z][^:]{0,80} : ")
+_GPU = regex(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$")
 _REPEATED = ("mig device", "processes", "accounted processes", "supported clocks")
 _LAST_KEYS: Mapping[str, tuple[str, ...]] = {
     "retired pages": ("pending page blacklist", "pending page retirement", "pending"),

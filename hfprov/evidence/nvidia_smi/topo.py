@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.nvidia_smi.values import is_missing
+from hfprov.regex import regex
 
-_RELATION = re.compile(
-    r"X|SYS|NODE|PHB|PXB|PIX|SOC|PSB|NV[#\d]+|NV\d+L|C2C|OK|NS|CNS|GNS|TNS|DR|U|N/A"
-)
-_NODE = re.compile(r"[A-Za-z][\w.:-]*")
-_LEGEND = re.compile(r"\s*(NIC\d+)\s*:\s*(\S+)\s*")
-_CPUS = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
+_RELATION = regex(r"X|SYS|NODE|PHB|PXB|PIX|SOC|PSB|NV[#\d]+|NV\d+L|C2C|OK|NS|CNS|GNS|TNS|DR|U|N/A")
+_NODE = regex(r"[A-Za-z][\w.:-]*")
+_LEGEND = regex(r"\s*(NIC\d+)\s*:\s*(\S+)\s*")
+_CPUS = regex(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
 
 
 class TopologyRow(Struct, frozen=True):

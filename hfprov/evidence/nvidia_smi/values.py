@@ -8,6 +8,7 @@ from enum import Enum
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.text import number
+from hfprov.regex import regex
 
 _MISSING = frozenset(
     {
@@ -22,7 +23,7 @@ _MISSING = frozenset(
     }
 )
 # What NVML's error strings look like where a value should be; in CSV they are in brackets.
-_ERRORS = re.compile(
+_ERRORS = regex(
     r"err!|error|unknown error|.*\bis lost\b.*|.*requires (?:reset|restart)\b.*|insufficient .*"
     r"|corrupted.*|timeout|.*time-?out.*|driver not loaded|.*not found|in use by another client"
     r"|invalid .*|uninitialized|interrupt request issue|.*mismatch.*",
@@ -30,10 +31,10 @@ _ERRORS = re.compile(
 )
 _YES = frozenset({"yes", "enabled", "on", "active", "true", "supported"})
 _NO = frozenset({"no", "disabled", "off", "not active", "false"})
-_PCI = re.compile(
+_PCI = regex(
     r"(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})(?:\.([0-7]))?(?![0-9A-Fa-f])"
 )
-_PCI_IN_TEXT = re.compile(
+_PCI_IN_TEXT = regex(
     r"(?<![0-9A-Fa-f])(?<![0-9A-Fa-f]:)"
     r"(?:[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?"
     r"|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])"
