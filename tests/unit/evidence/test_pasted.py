@@ -22,6 +22,12 @@ PROMPTS = (
     "[root@node%cluster ~]# ibdev2netdev",
     "$> ibdev2netdev",
     "$ cd /opt\r\n$ ibdev2netdev\r",
+    "/ # ibdev2netdev",
+    "~# ibdev2netdev",
+    "gpu-7:/opt$ ibdev2netdev",
+    "sh-4.4# ibdev2netdev",
+    "kubectl exec -it pod-7 -- ibdev2netdev",
+    "PS C:\\Users\\me> ibdev2netdev",
 )
 
 
@@ -62,9 +68,39 @@ def test_lines_keep_their_numbers() -> None:
         find_tool("ibdev2netdev").parse(f"$ ibdev2netdev\n{OUTPUT}nonsense\n")
 
 
-def test_a_second_command_is_no_part_of_the_output() -> None:
-    with pytest.raises(NotUnderstoodError):
-        find_tool("ibdev2netdev").parse(f"$ ibdev2netdev\n{OUTPUT}$ ibstat\nCA 'mlx5_0'\n")
+SEVERAL = {
+    "a second command": f"$ ibdev2netdev\n{OUTPUT}$ ibstat\nCA 'mlx5_0'\n",
+    "a first command": f"$ uname -r\n6.8.0\n$ ibdev2netdev\n{OUTPUT}",
+    "both": f"$ uname -r\n6.8.0\n/ # sudo ibdev2netdev | sort\n{OUTPUT}/ # exit\nlogout\n",
+    "an indented output": f"$ uname -r\n  6.8.0\n$ ibdev2netdev\n    {OUTPUT}",
+    "an output without its command": f"{OUTPUT}$ uname -r\n6.8.0\n",
+}
+
+
+@pytest.mark.parametrize("what", SEVERAL)
+def test_another_command_is_no_part_of_the_output(what: str) -> None:
+    facts = find_tool("ibdev2netdev").parse(SEVERAL[what])
+    assert facts == find_tool("ibdev2netdev").parse(OUTPUT)
+
+
+@pytest.mark.parametrize(
+    ("tool", "text", "where"),
+    [
+        (
+            "rdma",
+            "$ rdma system\nnetns shared\n$ rdma link\nlink mlx5_0/1 state DOWN\n",
+            "2 commands, which begin in lines 2, 4",
+        ),
+        ("slurm", "# hosts\n$ hostname\nn1\n$ sinfo\nNODES\n", "lines 1, 5"),
+        ("proc", "$ cat a\nx\n$ cat b\ny\n$ true\n", "2 commands, which begin in lines 2, 4"),
+    ],
+)
+def test_of_several_outputs_none_is_chosen(tool: str, text: str, where: str) -> None:
+    with pytest.raises(NotUnderstoodError, match=where) as caught:
+        find_tool(tool).parse(text)
+    assert caught.value.hint == (
+        "Keep the output of one command in a file, and read each file by itself."
+    )
 
 
 TWO = "mlx5_0 port 1 ==> ib0 (Up)\nmlx5_1 port 1 ==> ib1 (Down)\n"
