@@ -118,6 +118,8 @@ MODULES = (
     "nic",
     "nic_routes",
     "nic_filter",
+    "nic_modes",
+    "nic_arp",
     "nic_health",
     "nic_firmware",
     "rdma_port",

@@ -63,6 +63,12 @@ class Interface(Struct, frozen=True):
     tx_queue_length: int | None = None
     alternative_names: tuple[str, ...] = ()
     virtual_functions: int = 0
+    promiscuity: int | None = None
+    """How many ask for frames of others: sniffers, bridges. Flags tell what was set by hand."""
+    gso_max_bytes: int | None = None
+    """The most that the kernel hands over at once, to be cut into packets."""
+    tso_max_bytes: int | None = None
+    """The most that the driver takes at once."""
     addresses: tuple[Address, ...] = ()
     received: Traffic | None = None
     sent: Traffic | None = None

@@ -25,6 +25,7 @@ NOT_JUDGED_HERE = {"nic.count", "nic.bonds"}
 """Nothing is declared of the number of adapters, and there is no bond."""
 OWN_IN_CONTAINERS = {
     *("nic.link", "nic.routes", "nic.filter", "nic.shaping", "nic.bonds"),
+    *("nic.modes", "nic.offloads", "nic.arp"),
     "container_host.config",
 }
 
