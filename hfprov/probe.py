@@ -7,16 +7,19 @@ works on Python 3.6 and later, and changes nothing on the node. Its first argume
 Plan: ``{"deadline": seconds, "budget": bytes, "reads": [READ, ...]}``, READ one of
 ``{"id", "kind": "file", "path", "limit"}``,
 ``{"id", "kind": "glob", "pattern", "limit", "content": bool, "most": int}``,
-``{"id", "kind": "command", "argv", "limit", "timeout", "each": glob or "", "needs": glob or
-absent}``. In the argv of a command with ``each``, ``{name}`` and ``{path}`` stand for the match; a
-command that ``needs`` a file is not run where none matches.
+``{"id", "kind": "command", "argv", "limit", "timeout", "each": glob or "", "needs": glob or absent,
+"bus": {"service", "path", "interface", "properties": [...], "failed": bool} or absent}``,
+``{"id", "kind": "units", "argv", "units": [...], "light": [...], "files": [...], "limit",
+"timeout"}``. In the argv of a command with ``each``, ``{name}`` and ``{path}`` stand for the match;
+a command that ``needs`` a file is not run where none matches, and one with ``bus`` where that is
+answered. The argv of ``units`` shows those whose names are added to it.
 
 Answer on stdout, between two lines that carry the nonce: base64 of zlib of JSON
 ``{"probe": 1, "python": str, "uid": int, "now": epoch, "seconds": float, "results": {id: [RESULT,
 ...]}}``, RESULT ``{"name", "status", "text", "stderr", "code", "ms", "truncated", "garbled",
 "mode", "uid", "gid", "link", "type"}``; keys at their defaults are left out.
 
-It is sent with ``probe_patterns`` and ``probe_commands``, as one text; see :data:`PARTS`. They
+It is sent with its parts, as one text; see :data:`PARTS`. They
 import little: ``re``, ``json``, ``glob``, ``subprocess`` and ``threading``, with what they need in
 turn, take a node longer than to read all its files.
 """
@@ -30,9 +33,12 @@ from binascii import b2a_base64
 
 from hfprov.probe_commands import Commands, fail, keep
 from hfprov.probe_patterns import Folders
+from hfprov.probe_systemd import links, of_main_processes, properties_told, units_told
 
 VERSION = 1
-PARTS = ("probe_patterns.py", "probe_commands.py", "probe.py")
+PARTS = (
+    "probe_patterns.py", "probe_commands.py", "probe_bus.py", "probe_systemd.py", "probe.py",
+)  # fmt: skip
 """The files of the probe, in the order in which their texts make one program."""
 
 
@@ -102,6 +108,10 @@ def ask(read, commands, folders):
     if needs and not folders.matches(needs, 1):
         said = "Not run: there is no '%s'." % needs
         return [{"name": "", "status": "absent", "stderr": said}]
+    if "bus" in read:
+        told = properties_told(read["bus"])
+        if told is not None:
+            return [{"name": "", "status": "ok", "text": told, "code": 0}]
     paths = folders.matches(each, read.get("most", 256)) if each else [""]
     slots = [None] * len(paths)
     for index, path in enumerate(paths):
@@ -111,6 +121,23 @@ def ask(read, commands, folders):
         limits = read.get("timeout", 10), read.get("limit", 65536)
         commands.add(argv, name, limits, (slots, index))
     return slots
+
+
+def ask_units(read, commands):
+    """Begin to show units; what has to be added when that is done, and where."""
+    told, left = units_told(read["units"], set(read["light"]))
+    slots = [{"name": "", "status": "ok", "text": "", "code": 0}]
+    if left:
+        limits = read.get("timeout", 10), read.get("limit", 65536)
+        commands.add(read["argv"] + left, "", limits, (slots, 0))
+    return slots, told
+
+
+def add_to_units(read, result, told, folders, clock):
+    if result.get("code") == 0 and not result.get("truncated"):
+        shown = result["text"]
+        added = told + shown + "\n" + of_main_processes(shown, read["files"]) + links(folders)
+        keep(result, "text", added.encode("utf-8"), read.get("limit", 65536), clock)
 
 
 def look(read, folders, clock):
@@ -127,13 +154,18 @@ def observe(plan):
     started = time.monotonic()
     clock = Clock(plan.get("deadline", 60), plan.get("budget", 16 << 20))
     folders, commands = Folders(), Commands(clock)
-    results = {}
+    results, begun = {}, []
     for read in plan["reads"]:
-        if read["kind"] == "command":
+        if read["kind"] == "units":
+            results[read["id"]], told = ask_units(read, commands)
+            begun.append((read, told))
+        elif read["kind"] == "command":
             results[read["id"]] = ask(read, commands, folders)
         else:
             results[read["id"]] = look(read, folders, clock)
     commands.finish()
+    for read, told in begun:
+        add_to_units(read, results[read["id"]][0], told, folders, clock)
     return {
         "probe": VERSION,
         "python": "%d.%d.%d" % sys.version_info[:3],

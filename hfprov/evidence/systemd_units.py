@@ -6,7 +6,6 @@ sent, because on a busy node the start of each process costs more than what it s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,74 +18,15 @@ from hfprov.evidence import systemd
 from hfprov.evidence.systemd import Properties, property_of
 from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Read, Result, command
+from hfprov.regex import regex
 
-UNIT_NAME = re.compile(r"[A-Za-z0-9:_.\\@-]{1,240}\.[a-z]{4,9}")
+UNIT_NAME = regex(r"[A-Za-z0-9:_.\\@-]{1,240}\.[a-z]{4,9}")
 """systemd.unit(5); one bad name would make systemctl fail for all."""
 
-_UNITS_SCRIPT = """\
-set -f
-properties=$1 files=$2 listed=$3
-shift 3
-told=$(busctl --timeout=5 call org.freedesktop.systemd1 /org/freedesktop/systemd1 \\
-    org.freedesktop.systemd1.Manager ListUnitsByNames as $# "$@" 2>/dev/null |
-  grep -oE '"[A-Za-z0-9:_.@-]+" "[^"]*" "(not-found|loaded|masked)" "[a-z-]+" "[a-z-]+"')
-done=' ' IFS='
-'
-for line in $told; do
-  unit=${line#\\"} unit=${unit%%\\"*} line=${line%\\"}
-  sub=${line##*\\"} line=${line%\\" \\"*}
-  active=${line##*\\"} line=${line%\\" \\"*}
-  case "${line##*\\"}/$active/$sub $listed " in
-    not-found/inactive/dead*|[lm]*" $unit "*) ;;
-    *) continue ;;
-  esac
-  printf '%s=%s\\n' Id "$unit" Names "$unit" LoadState "${line##*\\"}" \\
-    ActiveState "$active" SubState "$sub"
-  echo
-  done="$done$unit "
-done
-unset IFS
-for unit do
-  shift
-  case $done in *" $unit "*) ;; *) set -- "$@" "$unit" ;; esac
-done
-[ $# != 0 ] || exit 0
-shown=$(systemctl show --timestamp=unix "--property=$properties" -- "$@") || exit
-printf '%s\\n' "$shown"
-set --
-for word in $shown; do
-  case $word in
-    MainPID=0) ;;
-    MainPID=*) for file in $files; do set -- "$@" "/proc/${word#*=}/$file"; done ;;
-  esac
-done
-[ $# = 0 ] || grep -Hs '' "$@"
-set +f
-for link in /etc/systemd/system/*.wants/* /etc/systemd/system/*.requires/* \\
-  /etc/systemd/system/*.upholds/* /usr/lib/systemd/system/*.wants/* \\
-  /run/systemd/generator*/*.wants/*
-do
-  [ -c "$link" ] || printf 'Link=%s\\n' "$link"
-done
-for file in /etc/systemd/system/*.*; do
-  [ ! -c "$file" ] || printf 'Mask=%s\\n' "$file"
-done
-exit 0"""
-"""Arguments: properties, files of the main processes, units of which nothing else is asked than
-what a list of units tells, all units. A process may have ended meanwhile.
-
-The links that start units are listed, too (one to ``/dev/null`` starts nothing), and those that
-mask. systemd remembers ``UnitFileState`` until it is reloaded, so after somebody removed a link by
-hand it still says ``enabled``; and where an alias is left, it says so for ever.
-
-To show a unit that a node does not have costs its systemd a search of all folders and an answer of
-250 properties; with the units of other distributions, those were more than half the cost of an
-observation. A unit that is there and does nothing costs it as much: it is read anew each time, with
-whether it is enabled and preset. So systemd is first asked in one call in which state all units are
-(org.freedesktop.systemd1(5), ListUnitsByNames, since version 230); without an answer all are shown.
-"""
 _LISTED = frozenset({"Id", "Names", "LoadState", "ActiveState", "SubState", "UnitFileState"})
-"""What is known of a unit by the first call and by the links that start or mask it."""
+"""What is known of a unit by a list of units and by the links that start or mask it: what
+``systemctl show`` tells beside it costs a node more than all else that systemd is asked; see
+:mod:`hfprov.probe_systemd`."""
 _WITHOUT_FILE = {
     "UnitFileState": "",
     "DropInPaths": "",
@@ -96,11 +36,18 @@ _WITHOUT_FILE = {
     "ExecMainStatus": "0",
     "ActiveEnterTimestamp": "",
 }
-"""What ``systemctl show`` tells of a unit that is not there, and is not told by the first call."""
+"""What ``systemctl show`` tells of a unit that is not there, and is not told by a list."""
 
 WANTED_BY_NOTHING = "wanted by nothing"
 """In place of ``enabled``, for a unit that no link starts."""
 
+_MANAGER = {
+    "service": "org.freedesktop.systemd1",
+    "path": "/org/freedesktop/systemd1",
+    "interface": "org.freedesktop.systemd1.Manager",
+}
+_WITHOUT_BOUND = str(2**64 - 1)
+"""What systemd calls ``infinity`` where it is asked over D-Bus."""
 _MANAGER_SCRIPT = """\
 shown=$(systemctl show "--property=$1") || exit
 printf '%s\\n' "$shown"
@@ -109,7 +56,7 @@ case $shown in
     failed=$(systemctl list-units --failed --plain --no-legend --no-pager --full) || exit
     printf '\\n%s\\n' "$failed" ;;
 esac"""
-"""Lists the units that failed only when there are any."""
+"""Where D-Bus does not answer. Lists the units that failed only when there are any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +87,16 @@ def _show(
     whole: frozenset[str],
 ) -> ShowUnits:
     valid = sorted(name for name in units if UNIT_NAME.fullmatch(name))
-    listed = [name for name in valid if name not in whole]
-    arguments = ",".join(sorted(properties)), " ".join(sorted(files)), " ".join(listed), *valid
-    read = command("sh", "-c", _UNITS_SCRIPT, "sh", *arguments, timeout=20)
-    return ShowUnits("units of systemd", read.request, units, properties, files, whole)
+    wanted = f"--property={','.join(sorted(properties))}"
+    shown = command("systemctl", "show", "--timestamp=unix", wanted, "--", timeout=20)
+    request = {
+        **shown.request,
+        "kind": "units",
+        "units": valid,
+        "light": [name for name in valid if name not in whole],
+        "files": sorted(files),
+    }
+    return ShowUnits("units of systemd", request, units, properties, files, whole)
 
 
 def units(*names: str, properties: Iterable[str], of_main_process: Iterable[str] = ()) -> ShowUnits:
@@ -176,7 +129,8 @@ class Shown(Struct, frozen=True):
             raise NoEvidenceError(f"{what} could not be read: it may have ended.") from None
 
 
-_FILE_LINE = re.compile(r"/proc/([0-9]+)/([a-z_]+):(.*)")
+_NO_PROPERTY = ("/proc/", "Link=", "Mask=", "Alias=")
+_FILE_LINE = regex(r"/proc/([0-9]+)/([a-z_]+):(.*)")
 
 
 @lru_cache(maxsize=4)
@@ -187,7 +141,7 @@ def parse(text: str) -> Shown:
     for line in lines:
         if match := _FILE_LINE.fullmatch(line):
             files.setdefault((match[1], match[2]), []).append(match[3])
-    told = "\n".join(line for line in lines if not line.startswith(("/proc/", "Link=", "Mask=")))
+    told = "\n".join(line for line in lines if not line.startswith(_NO_PROPERTY))
     linked, masked = (
         {line.rpartition("/")[2] for line in lines if line.startswith(key)}
         for key in ("Link=", "Mask=")
@@ -200,6 +154,11 @@ def parse(text: str) -> Shown:
         if linked:
             block = _with_true_state(_shown(block), names, linked, masked)  # noqa: PLW2901 - completed
         found.update(dict.fromkeys(names, block))
+    for line in lines:
+        # One unit was asked for by several names, and shown by the first of these.
+        name, _, alias = line.removeprefix("Alias=").partition(" ")
+        if line.startswith("Alias=") and name in found:
+            found.setdefault(alias, found[name])
     return Shown(found, {key: "\n".join(rows) for key, rows in files.items()})
 
 
@@ -301,8 +260,10 @@ class ShowManager(Read):
 
 
 def _manager(properties: frozenset[str]) -> ShowManager:
-    read = command("sh", "-c", _MANAGER_SCRIPT, "sh", ",".join(sorted(properties)))
-    return ShowManager("systemd itself", read.request, properties)
+    wanted = sorted(properties)
+    read = command("sh", "-c", _MANAGER_SCRIPT, "sh", ",".join(wanted))
+    bus = {**_MANAGER, "properties": wanted, "failed": "NFailedUnits" in properties}
+    return ShowManager("systemd itself", {**read.request, "bus": bus}, properties)
 
 
 def manager(properties: Iterable[str]) -> ShowManager:
@@ -317,7 +278,10 @@ def shown_manager(seen: Observation, read: ShowManager) -> tuple[Properties, str
     property that ``read`` asked for is missing.
     """
     told, _, failed = clean(seen.text(read)).partition("\n\n")
-    (found,) = systemd.parse(told)
+    (told_now,) = systemd.parse(told)
+    found = {
+        name: "infinity" if value == _WITHOUT_BOUND else value for name, value in told_now.items()
+    }
     for name in sorted(read.properties):
         property_of(found, name)
     return found, failed

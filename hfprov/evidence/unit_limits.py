@@ -17,7 +17,7 @@ from hfprov.evidence.systemd_units import (
     shown_units,
     units,
 )
-from hfprov.reading import Observation, Result, Source, command, glob
+from hfprov.reading import Observation, Read, Result, Source, command, glob
 
 USER_UNIT = "user@0.service"
 """Any instance of user@.service shows what all get."""
@@ -62,14 +62,24 @@ def drop_ins(name: str) -> Source[Mapping[str, Result]]:
     )
 
 
-_BUSCTL = command(
-    "busctl",
-    "get-property",
-    "org.freedesktop.login1",
-    "/org/freedesktop/login1",
-    "org.freedesktop.login1.Manager",
-    "RemoveIPC",
+_LOGIND = "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager"
+_BUSCTL = command("busctl", "get-property", *_LOGIND, "RemoveIPC")
+_REMOVE_IPC = Read(
+    _BUSCTL.id,
+    {
+        **_BUSCTL.request,
+        "bus": {
+            **dict(zip(("service", "path", "interface"), _LOGIND, strict=True)),
+            "properties": ["RemoveIPC"],
+        },
+    },
 )
-REMOVE_IPC: Source[str] = Source(
-    "RemoveIPC of logind", lambda _: (_BUSCTL,), lambda seen, _: seen.text(_BUSCTL).strip()
-)
+_AS_BUSCTL = {"RemoveIPC=no": "b false", "RemoveIPC=yes": "b true"}
+
+
+def _parse_remove_ipc(seen: Observation, _: Baseline) -> str:
+    said = seen.text(_REMOVE_IPC).strip()
+    return _AS_BUSCTL.get(said, said)
+
+
+REMOVE_IPC: Source[str] = Source("RemoveIPC of logind", lambda _: (_REMOVE_IPC,), _parse_remove_ipc)

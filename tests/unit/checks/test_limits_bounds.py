@@ -85,7 +85,7 @@ def test_a_node_that_nothing_bounds_passes(node):
 
 def test_all_evidence_is_asked_of_processes_that_run_anyway(node):
     reads = [*WORK_BOUNDS.reads(node.baseline()), *SLICE_FILES]
-    commands = {read.id for read in reads if read.request["kind"] == "command"}
+    commands = {read.id for read in reads if read.request["kind"] in ("command", "units")}
     assert commands == {"systemd itself", "units of systemd"}
 
 

@@ -57,7 +57,9 @@ def test_what_systemd_does_by_itself_passes(node, nproc):
 def test_all_evidence_is_asked_of_processes_that_run_anyway(node):
     """A sweep costs a node no further process for it."""
     assert {
-        read.id for read in TASK_LIMITS.reads(node.baseline()) if read.request["kind"] == "command"
+        read.id
+        for read in TASK_LIMITS.reads(node.baseline())
+        if read.request["kind"] in ("command", "units")
     } == {"systemd itself", "units of systemd"}
 
 

@@ -1,11 +1,10 @@
-"""One question to systemd for all sources: merged, asked by the script, taken apart again."""
+"""One question to systemd for all sources: merged, asked by the probe, taken apart again."""
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 
+from hfprov import probe, probe_commands, probe_systemd
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
 from hfprov.evidence import system
 from hfprov.evidence.systemd_units import (
@@ -43,17 +42,18 @@ def seen(read, text, **result):
 def test_reads_of_units_become_one_that_asks_for_all():
     first, (one,) = file("/a"), once([SSH, TIME])
     assert once([first, SSH, first, TIME]) == (first, one)
-    *_, properties, files, listed, chrony, ssh = one.request["argv"]
-    assert set(properties.split(",")) == {
+    *_, properties, end = one.request["argv"]
+    assert set(properties.partition("=")[2].split(",")) == {
         *("Id", "Names", "LoadState", "MainPID", "LimitNOFILE", "ActiveState"),
     }
-    assert (files, chrony, ssh) == ("limits", "chrony.service", "ssh.service")
-    assert listed == "chrony.service"  # more is asked of the other
+    assert (one.request["files"], end) == (["limits"], "--")
+    assert one.request["units"] == ["chrony.service", "ssh.service"]
+    assert one.request["light"] == ["chrony.service"]  # more is asked of the other
 
 
 def test_more_that_is_asked_of_a_unit_by_anybody_has_it_shown():
     (one,) = once([TIME, units("chrony.service", properties=["TasksMax"])])
-    assert one.request["argv"][-3:] == ["ssh.service", "chrony.service", "ssh.service"]
+    assert one.request["light"] == ["ssh.service"]
 
 
 def test_other_reads_are_asked_once_as_they_are():
@@ -64,8 +64,7 @@ def test_other_reads_are_asked_once_as_they_are():
 @pytest.mark.parametrize("name", ["a b.service", "-a", "ssh", "$(x).service", "a.service/b", ""])
 def test_a_name_that_is_none_is_not_asked_for_and_spoils_no_other(name):
     read = units(name, "gone.service", properties=[])
-    assert read.request["argv"][-1] == "gone.service"
-    assert name not in read.request["argv"][6:]
+    assert read.request["units"] == ["gone.service"]
     with pytest.raises(NotUnderstoodError):
         shown_units(seen(read, TEXT), read)
 
@@ -133,7 +132,7 @@ def test_units_that_are_not_told_of_are_not_understood(text):
         shown_units(seen(SSH, text), SSH)
 
 
-FAKE = """#!/bin/sh
+SYSTEMCTL = """#!/bin/sh
 echo "$*" >> "$ASKED"
 case " $* " in
 *" list-units "*) echo "a.service loaded failed failed A"; exit "$LIST" ;;
@@ -142,53 +141,57 @@ case " $* " in
 esac
 exit "$CODE"
 """
-FAKE_BUS = """#!/bin/sh
-printf '%s' "$STATES"
-[ "$STATES" ]
-"""
-"""Says what units there are, or fails: not every node has a bus."""
-HERE = (
-    '"ssh.service" "ssh \\"chrony.service\\" \\"chrony.service\\" \\"not-found\\" \\"inactive\\" '
-    '\\"dead\\"" "loaded" "active" "running" "" "/org/freedesktop/systemd1/unit/ssh" 0 "" "/"'
-)
-GONE = (
-    '"chrony.service" "chrony.service" "not-found" "inactive" "dead" "" '
-    '"/org/freedesktop/systemd1/unit/chrony" 0 "" "/"'
-)
+
+
+def state(name, load, active, sub, description=""):
+    """A unit as systemd lists it."""
+    return [name, description, load, active, sub, "", f"/org/{name}", 0, "", "/"]
+
+
+HERE = state("ssh.service", "loaded", "active", "running")
+GONE = state("chrony.service", "not-found", "inactive", "dead")
+IDLE = state("chrony.service", "loaded", "inactive", "dead", "The time\nId=ssh.service")
 
 
 @pytest.fixture
-def run(tmp_path):
-    for name, text in (("systemctl", FAKE), ("busctl", FAKE_BUS)):
-        fake = tmp_path / name
-        fake.write_text(text)
-        fake.chmod(0o755)
+def run(tmp_path, monkeypatch):
+    """What the probe answers: of units as they are listed, or None for no bus."""
+    fake = tmp_path / "systemctl"
+    fake.write_text(SYSTEMCTL)
+    fake.chmod(0o755)
+    monkeypatch.setattr(probe_commands, "SAFE_PATH", f"{tmp_path}:/usr/bin:/bin")
 
-    def run(read, *, code=0, failed=0, listed=0, states=""):
-        return subprocess.run(
-            read.request["argv"],
-            cwd="/",
-            env={
-                "PATH": f"{tmp_path}:/usr/bin:/bin",
-                "CODE": str(code),
-                "FAILED": str(failed),
-                "LIST": str(listed),
-                "STATES": states,
-                "ASKED": str(tmp_path / "asked"),
-            },
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=False,
-        )
+    def run(read, *, code=0, failed=0, listed=0, states=None, properties=None):
+        class Bus:
+            def __init__(self, _):
+                if states is None and properties is None:
+                    raise OSError("There is no bus.")
+
+            def call(self, *_):
+                return [states]
+
+            def properties(self, _service, _path, _interface, names):
+                return [properties[name] for name in names]
+
+        monkeypatch.setattr(probe_systemd, "Bus", Bus)
+        environment = {
+            "PATH": f"{tmp_path}:/usr/bin:/bin",
+            "CODE": str(code),
+            "FAILED": str(failed),
+            "LIST": str(listed),
+            "ASKED": str(tmp_path / "asked"),
+        }
+        monkeypatch.setattr(probe_commands, "ENVIRONMENT", environment)
+        (result,) = probe.observe({"reads": [{"id": read.id, **read.request}]})["results"][read.id]
+        return result
 
     return run
 
 
 def test_files_of_main_processes_are_read_in_the_same_call(run):
     done = run(SSH)
-    assert done.returncode == 0
-    units_told, _, files = done.stdout.partition("/proc/")
+    assert done["code"] == 0
+    units_told, _, files = done["text"].partition("/proc/")
     assert units_told.startswith("MainPID=1\nId=x\n\nMainPID=0\nId=*\n\n")
     assert files.startswith("1/limits:Limit ")
     assert "999999999" not in files
@@ -199,21 +202,21 @@ def asked(tmp_path):
     return [line.partition(" -- ")[2] for line in told.read_text().splitlines()]
 
 
-def test_units_that_systemd_does_not_have_are_not_asked_for_once_more(run, tmp_path):
-    done = run(TIME, states=f"a(ssssssouso) 2 {GONE} {HERE}")
-    assert done.stdout.startswith(
+def test_units_that_systemd_does_not_have_are_not_asked_for_once_more(run):
+    done = run(TIME, states=[GONE, HERE])
+    assert done["text"].startswith(
         "Id=chrony.service\nNames=chrony.service\nLoadState=not-found\nActiveState=inactive\n"
-        "SubState=dead\n\nMainPID=1\n"
+        "SubState=dead\n\n"
     )
-    assert asked(tmp_path) == ["ssh.service"]
+    assert "\nMainPID=1\n" not in done["text"]  # the list is enough for the other one, too
 
 
 def test_without_any_of_the_units_systemd_is_not_asked_for_itself(run, tmp_path):
     read = units("chrony.service", properties=["ActiveState"])
-    done = run(read, states=f"a(ssssssouso) 1 {GONE}")
-    assert done.returncode == 0
+    done = run(read, states=[GONE])
+    assert done["code"] == 0
     assert not (tmp_path / "asked").exists()
-    unit = shown_units(seen(read, done.stdout), read)[1]["chrony.service"]
+    unit = shown_units(seen(read, done["text"]), read)[1]["chrony.service"]
     assert (unit["LoadState"], unit["ActiveState"], unit["MainPID"]) == (
         "not-found",
         "inactive",
@@ -221,11 +224,8 @@ def test_without_any_of_the_units_systemd_is_not_asked_for_itself(run, tmp_path)
     )
 
 
-IDLE = '"chrony.service" "The time" "{}" "inactive" "dead" "" "/org/x" 0 "" "/"'
-
-
 @pytest.mark.parametrize(
-    ("loaded", "links", "state"),
+    ("loaded", "links", "at_boot"),
     [
         ("loaded", f"{WANTS}chrony.service", "enabled"),
         ("loaded", f"{WANTS}other.service", "disabled"),
@@ -233,19 +233,18 @@ IDLE = '"chrony.service" "The time" "{}" "inactive" "dead" "" "/org/x" 0 "" "/"'
         ("masked", f"{WANTS}x.service\nMask=/etc/systemd/system/chrony.service", "masked"),
     ],
 )
-def test_a_unit_is_told_by_the_list_and_by_links(run, loaded, links, state):
+def test_a_unit_is_told_by_the_list_and_by_links(run, loaded, links, at_boot):
     read = units("chrony.service", properties=["ActiveState", "UnitFileState"])
-    done = run(read, states=f"a(ssssssouso) 1 {IDLE.format(loaded)}")
-    unit = parse(f"{done.stdout.partition('Link=')[0]}{links}\n").units["chrony.service"]
+    done = run(read, states=[[*IDLE[:2], loaded, *IDLE[3:]]])
+    unit = parse(f"{done['text'].partition('Link=')[0]}{links}\n").units["chrony.service"]
     assert unit["LoadState"] == loaded
-    assert (unit["ActiveState"], unit["UnitFileState"]) == ("inactive", state)
+    assert (unit["ActiveState"], unit["UnitFileState"]) == ("inactive", at_boot)
 
 
 def test_a_unit_at_work_is_told_by_the_list_too(run, tmp_path):
     read = units("chrony.service", properties=["ActiveState", "UnitFileState"])
-    at_work = IDLE.format("loaded").replace('"inactive" "dead"', '"active" "running"')
-    done = run(read, states=f"a(ssssssouso) 1 {at_work}")
-    unit = parse(done.stdout).units["chrony.service"]
+    done = run(read, states=[state("chrony.service", "loaded", "active", "running")])
+    unit = parse(done["text"]).units["chrony.service"]
     assert (unit["LoadState"], unit["ActiveState"], unit["SubState"]) == (
         "loaded",
         "active",
@@ -261,19 +260,23 @@ def test_a_listed_unit_has_no_state_at_boot_where_links_are_not_told():
 
 def test_a_unit_of_which_more_is_asked_is_shown_though_it_does_nothing(run, tmp_path):
     read = units("chrony.service", properties=["ActiveState", "TasksMax"])
-    run(read, states=f"a(ssssssouso) 1 {IDLE.format('loaded')}")
+    run(read, states=[IDLE])
     assert asked(tmp_path) == ["chrony.service"]
 
 
 @pytest.mark.parametrize(
     "states",
     [
-        "",
-        f"a(ssssssouso) 1 {HERE}",
-        'a(ssssssouso) 1 "chrony.service" "x\\" \\"loaded" "inactive" "dead" "" "/x" 0 "" "/"',
-        'a(ssssssouso) 1 "chrony.service" "The time" "error" "inactive" "dead" "" "/" 0 "" "/"',
-        # The unit's file is gone, but its processes are not.
-        f"a(ssssssouso) 2 {HERE} {GONE}".replace('"inactive" "dead"', '"active" "running"'),
+        None,
+        [],
+        [HERE],  # fewer than were asked for: which one is told of is not known
+        [["chrony.service"], ["ssh.service"]],
+        [
+            state("chrony.service", "error", "inactive", "dead"),
+            [*HERE[:2], "bad-setting", *HERE[3:]],
+        ],
+        # The units' files are gone, but their processes are not.
+        [[*GONE[:3], "active", "running", *GONE[5:]], [*HERE[:2], "not-found", *HERE[3:]]],
     ],
 )
 def test_all_units_are_shown_that_systemd_does_not_say_are_gone(run, tmp_path, states):
@@ -281,20 +284,65 @@ def test_all_units_are_shown_that_systemd_does_not_say_are_gone(run, tmp_path, s
     assert asked(tmp_path) == ["chrony.service ssh.service"]
 
 
+def test_a_unit_with_two_names_is_shown_once(run, tmp_path):
+    read = units("ssh.service", "sshd.service", properties=["TasksMax"])
+    done = run(read, states=[HERE, HERE])
+    assert asked(tmp_path) == ["ssh.service"]
+    told, _, links = done["text"].partition("MainPID=")
+    told += "Id=ssh.service\nNames=ssh.service\nTasksMax=7\n"
+    assert "Link=" in links
+    found = shown_units(seen(read, told), read)[1]
+    assert [found[name]["TasksMax"] for name in ("ssh.service", "sshd.service")] == ["7", "7"]
+
+
+def test_a_listed_unit_has_the_name_that_was_asked_for(run):
+    read = units("sshd.service", properties=["ActiveState"])
+    found = shown_units(seen(read, run(read, states=[HERE])["text"]), read)[1]
+    assert (found["sshd.service"]["Id"], found["sshd.service"]["ActiveState"]) == (
+        "ssh.service",
+        "active",
+    )
+
+
+def test_what_is_shown_in_part_only_is_not_added_to(run):
+    read = units("ssh.service", properties=["TasksMax"])
+    small = type(read)(read.id, {**read.request, "limit": 10})
+    assert run(small, states=[HERE])["text"] == "MainPID=1\n"
+
+
 @pytest.mark.parametrize("read", [SSH, TIME, manager(["SystemState"])], ids=str)
 def test_a_systemctl_that_fails_is_seen(run, read):
-    assert run(read, code=1).returncode == 1
+    assert run(read, code=1)["code"] == 1
 
 
 @pytest.mark.parametrize(("failed", "names"), [(0, ()), (1, ("a.service",)), (10, ("a.service",))])
 def test_failed_units_are_listed_only_when_there_are_any(run, failed, names):
     done = run(system.STATE, failed=failed)
-    found = system.UNITS.parse(seen(system.STATE, done.stdout), None)
+    found = system.UNITS.parse(seen(system.STATE, done["text"]), None)
     assert (found.state, found.failed) == ("degraded", names)
 
 
 def test_a_list_of_failed_units_that_cannot_be_had_is_seen(run):
-    assert run(system.STATE, failed=1, listed=1).returncode == 1
+    assert run(system.STATE, failed=1, listed=1)["code"] == 1
+
+
+FAILED = state("a.service", "loaded", "failed", "failed", "A\nNFailedUnits=0")
+
+
+@pytest.mark.parametrize("states", [[], [FAILED]])
+def test_systemd_tells_of_itself_and_of_failed_units(run, tmp_path, states):
+    told = {"SystemState": "degraded", "NFailedUnits": len(states)}
+    done = run(system.STATE, states=states, properties=told)
+    found = system.UNITS.parse(seen(system.STATE, done["text"]), None)
+    assert (found.state, found.failed) == ("degraded", tuple(one[0] for one in states))
+    assert not (tmp_path / "asked").exists()
+
+
+def test_what_has_no_bound_is_called_as_systemctl_calls_it(run):
+    read = manager(["DefaultTasksMax", "DefaultLimitNOFILE"])
+    told = {"DefaultTasksMax": 2**64 - 1, "DefaultLimitNOFILE": 1024}
+    found, _ = shown_manager(seen(read, run(read, states=[], properties=told)["text"]), read)
+    assert found == {"DefaultTasksMax": "infinity", "DefaultLimitNOFILE": "1024"}
 
 
 @pytest.mark.parametrize(
@@ -344,7 +392,7 @@ def test_shows_of_single_sources_are_sent_as_one_and_answered_from_it():
     alone = together(command("systemctl", "show", "--property=Id,ActiveState", "--", "a.service"))
     other = together(command("systemctl", "show", "--property=LoadState", "auditd"))
     (sent,) = once([alone, other])
-    assert {"a.service", "auditd.service"} <= set(sent.request["argv"])
+    assert {"a.service", "auditd.service"} <= set(sent.request["units"])
     text = (
         "Id=a.service\nNames=a.service\nLoadState=loaded\nActiveState=active\n\n"
         "Id=auditd.service\nNames=auditd.service\nLoadState=not-found\nActiveState=inactive\n"

@@ -383,7 +383,7 @@ class Seen:
     def answer(self, read: Read) -> list[dict[str, Any]]:
         """What the probe would give for one read."""
         request = read.request
-        if request["kind"] != "command":
+        if request["kind"] in ("file", "glob"):
             found = self.found()
             pattern = request.get("pattern") or request["path"]
             rows = [result(path, found[path]) for path in sorted(found) if fits(path, pattern)]
