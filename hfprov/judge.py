@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 from hfprov.baseline import Baseline
@@ -19,6 +20,21 @@ def reads_for(baseline: Baseline) -> tuple[Read, ...]:
         for source in check.sources
         for read in source.reads(baseline)
     )
+
+
+def wanted_reads(baselines: Mapping[str, Baseline]) -> dict[str, tuple[Read, ...]]:
+    """What to read of each host. Hosts of one kind share one tuple, which is then packed once."""
+    by_values: dict[tuple[tuple[str, ...], int], tuple[Read, ...]] = {}
+    by_reads: dict[tuple[Read, ...], tuple[Read, ...]] = {}
+    reads = {}
+    for host, baseline in baselines.items():
+        # Resolving shares the values of hosts of one kind: the same object says the same.
+        kind = baseline.roles, id(baseline.values)
+        if kind not in by_values:
+            wanted = reads_for(baseline)
+            by_values[kind] = by_reads.setdefault(wanted, wanted)
+        reads[host] = by_values[kind]
+    return reads
 
 
 def judge(seen: Observation, baseline: Baseline) -> list[Verdict]:

@@ -13,8 +13,10 @@ import secrets
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
@@ -23,7 +25,7 @@ from hfprov import probe
 from hfprov.declare.connection import Connection
 from hfprov.errors import RemoteError
 from hfprov.reading import Observation, Read
-from hfprov.remote import Output, has_stdin, run
+from hfprov.remote import Output, Running, has_stdin, start
 
 T = TypeVar("T")
 
@@ -65,18 +67,48 @@ class Answer:
         return hashlib.sha256(self.raw).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A node that was logged in to: a probe runs there, and waits for what it is to read."""
+
+    nonce: str
+    """Marks the probe's answer."""
+    command: Running
+
+
+def log_in(connection: Connection, deadline: float, *arguments: str) -> Login:
+    """Start the probe on a node; ``deadline`` (seconds) is for its answer, too.
+
+    Raises RemoteError.
+    """
+    nonce = secrets.token_hex(8)
+    argv = [*probe_argv(connection.interpreter, nonce), *arguments]
+    return Login(nonce, start(connection, argv, deadline=deadline))
+
+
 def observe(
-    connection: Connection, reads: Sequence[Read], *, deadline: float = HOST_DEADLINE
+    connection: Connection,
+    reads: Sequence[Read],
+    *,
+    deadline: float = HOST_DEADLINE,
+    begun: Callable[[], Login] | None = None,
 ) -> Answer:
-    """Observe one host. Whatever goes wrong is in the answer; a node never makes this raise."""
+    """Observe one host. Whatever goes wrong is in the answer; a node never makes this raise.
+
+    ``begun`` gives the login where there is one already, or raises RemoteError as it would.
+    """
     try:
-        nonce = secrets.token_hex(8)
-        argv = probe_argv(connection.interpreter, nonce)
         asked = message(tuple(reads), deadline)
-        if not has_stdin(connection):
-            argv, asked = [*argv, _argument(asked)], b""
-        output = run(connection, argv, deadline=deadline, limit=ANSWER_LIMIT, stdin=asked)
-        raw, packed = _unpack(connection.host, output, nonce)
+        anew = None
+        if begun is not None:
+            # It may have waited for us; that is no fault of the node's.
+            login, anew = begun(), deadline
+        elif has_stdin(connection):
+            login = log_in(connection, deadline)
+        else:
+            login, asked = log_in(connection, deadline, _argument(asked)), b""
+        output = login.command.finish(asked, limit=ANSWER_LIMIT, deadline=anew)
+        raw, packed = _unpack(connection.host, output, login.nonce)
         return Answer(connection.host, parse_answer(raw), raw, packed)
     except RemoteError as error:
         return Answer(connection.host, None, error=error.message, hint=error.hint)
@@ -103,10 +135,14 @@ def observe_groups(
     *,
     at_once: int = AT_ONCE,
     deadline: float = HOST_DEADLINE,
+    begun: Mapping[str, Callable[[], Answer]] = MappingProxyType({}),
 ) -> Iterator[list[Answer]]:
-    """As :func:`observe_many`, with all that arrived while the caller was busy in one list."""
+    """As :func:`observe_many`, with all that arrived while the caller was busy in one list.
+
+    ``begun`` gives the answers of hosts that are being observed already.
+    """
     jobs = [
-        functools.partial(observe, connections[host], reads[host], deadline=deadline)
+        begun.get(host) or partial(observe, connections[host], reads[host], deadline=deadline)
         for host in reads
     ]
     yield from in_groups(jobs, at_once=at_once)

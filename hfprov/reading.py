@@ -31,7 +31,8 @@ class Read:
     """One thing to read on a node; made by ``file``, ``glob``, ``listing`` or ``command``."""
 
     id: str
-    request: Mapping[str, Any] = field(compare=False)
+    request: Mapping[str, Any] = field(hash=False)
+    """What the probe is sent. Two reads with one id may differ in it: see :meth:`merged`."""
 
     def __str__(self) -> str:
         return self.id

@@ -36,6 +36,7 @@ from hfprov.known_hosts import HostKey, KnownHosts
 # What goes wrong is raised to us as well; else paramiko's threads print tracebacks of it.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
+OUTPUT_LIMIT = 32 << 20
 STDERR_LIMIT = 16 * 1024
 _CHUNK = 64 * 1024
 _ONCE = threading.Lock()
@@ -69,12 +70,62 @@ class Deadline:
         return left
 
 
+class Running:
+    """A command that was started on a node, and waits for its input. Made by :func:`start`."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        channel: paramiko.Channel,
+        clock: Deadline,
+        password: bytes,
+        until: contextlib.ExitStack,
+    ) -> None:
+        self._connection = connection
+        self._channel = channel
+        self._clock = clock
+        self._password = password
+        self._until = until
+
+    def finish(
+        self, stdin: bytes = b"", *, limit: int = OUTPUT_LIMIT, deadline: float | None = None
+    ) -> Output:
+        """Give the command its input, hear it out and close the connection.
+
+        ``deadline`` (seconds from now) takes the place of what is left of the one that it was
+        started with. Raises as :func:`run` does.
+        """
+        clock = self._clock if deadline is None else Deadline(deadline)
+        with self._until, _unbroken(self._connection):
+            self._channel.settimeout(clock.left("telling the command what to do"))
+            _send(self._channel, self._password + stdin)
+            return _collect(self._connection, self._channel, clock, limit)
+
+    def close(self) -> None:
+        """Close the connection; the command gets no input any more."""
+        with contextlib.suppress(RemoteError):
+            self._until.close()
+
+
+def start(connection: Connection, argv: Sequence[str], *, deadline: float) -> Running:
+    """Log in and start a command; ``deadline`` (seconds) is for all of it. Raises RemoteError."""
+    clock = Deadline(deadline)
+    command, password = _command_line(connection, argv)
+    with contextlib.ExitStack() as opened:
+        transport = opened.enter_context(_open(connection, clock))
+        with _unbroken(connection):
+            channel = transport.open_session(timeout=clock.left("opening a session"))
+            channel.settimeout(clock.left("starting the command"))
+            channel.exec_command(command)
+        return Running(connection, channel, clock, password, opened.pop_all())
+
+
 def run(
     connection: Connection,
     argv: Sequence[str],
     *,
     deadline: float,
-    limit: int = 32 << 20,
+    limit: int = OUTPUT_LIMIT,
     stdin: bytes = b"",
 ) -> Output:
     """Run one command on one node, as the user that the inventory says (sudo where it says so).
@@ -84,20 +135,19 @@ def run(
     :func:`has_stdin`. Raises RemoteError for whatever goes wrong
     on the way; the command's own exit code is data.
     """
-    clock = Deadline(deadline)
-    command, password = _command_line(connection, argv)
-    with _open(connection, clock) as transport:
-        try:
-            channel = transport.open_session(timeout=clock.left("opening a session"))
-            channel.settimeout(clock.left("starting the command"))
-            channel.exec_command(command)
-            _send(channel, password + stdin)
-            return _collect(connection, channel, clock, limit)
-        except (paramiko.SSHException, OSError, EOFError) as error:
-            raise RemoteError(
-                f"The connection to '{connection.host}' broke while its command ran: "
-                f"{str(error) or type(error).__name__}."
-            ) from error
+    return start(connection, argv, deadline=deadline).finish(stdin, limit=limit)
+
+
+@contextlib.contextmanager
+def _unbroken(connection: Connection) -> Iterator[None]:
+    """Says of a connection that breaks that it did so under its command."""
+    try:
+        yield
+    except (paramiko.SSHException, OSError, EOFError) as error:
+        raise RemoteError(
+            f"The connection to '{connection.host}' broke while its command ran: "
+            f"{str(error) or type(error).__name__}."
+        ) from error
 
 
 def has_stdin(connection: Connection) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from hfprov.ahead import Ahead
 from hfprov.baseline import Baseline
 from hfprov.certificate.configuration import Configuration, configuration_of
 from hfprov.certificate.waivers import NO_WAIVERS, Waivers
@@ -17,9 +18,9 @@ from hfprov.evidence.accelerators.adapters import ACCELERATORS
 from hfprov.evidence.identity import IDENTITY
 from hfprov.evidence.system import KERNEL, OS, PROCESSES
 from hfprov.fleet_checks import Sample, accelerator_samples
-from hfprov.judge import outcome_of, reads_for, unreachable
+from hfprov.judge import outcome_of, unreachable, wanted_reads
 from hfprov.observe import AT_ONCE, HOST_DEADLINE, Answer, observe_groups, parse_answer
-from hfprov.reading import Observation, Read, Source
+from hfprov.reading import Observation, Source
 from hfprov.record.errors import HostIdentityError
 from hfprov.record.evidence import Seen
 from hfprov.record.identity import Identity
@@ -47,6 +48,8 @@ class Fleet:
     deadline: float = HOST_DEADLINE
     waivers: Waivers = NO_WAIVERS
     """Who answers for which findings; shown beside them."""
+    ahead: Ahead | None = None
+    """What was begun of the first sweep; see :mod:`hfprov.ahead`."""
 
     def only(self, hosts: Iterable[str]) -> Fleet:
         """The same fleet, of these hosts only."""
@@ -96,24 +99,13 @@ def sweep(
     """Observe and judge every host of the fleet, and record each when it has answered."""
     reads = wanted_reads(fleet.baselines)
     answers = observe_groups(
-        reads, fleet.connections, at_once=fleet.at_once, deadline=fleet.deadline
+        reads,
+        fleet.connections,
+        at_once=fleet.at_once,
+        deadline=fleet.deadline,
+        begun={} if fleet.ahead is None else fleet.ahead.take(),
     )
     return judge_answers(fleet, answers, log, phase=phase, state=state, on_host=on_host)
-
-
-def wanted_reads(baselines: Mapping[str, Baseline]) -> dict[str, tuple[Read, ...]]:
-    """What to read of each host. Hosts of one kind share one tuple, which is then packed once."""
-    by_values: dict[tuple[tuple[str, ...], int], tuple[Read, ...]] = {}
-    by_ids: dict[tuple[str, ...], tuple[Read, ...]] = {}
-    reads = {}
-    for host, baseline in baselines.items():
-        # Resolving shares the values of hosts of one kind: the same object says the same.
-        kind = baseline.roles, id(baseline.values)
-        if kind not in by_values:
-            wanted = reads_for(baseline)
-            by_values[kind] = by_ids.setdefault(tuple(read.id for read in wanted), wanted)
-        reads[host] = by_values[kind]
-    return reads
 
 
 def judge_answers(

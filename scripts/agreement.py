@@ -32,7 +32,8 @@ from typing import Any
 import yaml
 
 from hfprov.checks.registry import Facts
-from hfprov.cli.options import Site, open_site, selection
+from hfprov.cli.options import selection
+from hfprov.cli.site import Site, open_site
 from hfprov.errors import HfprovError
 from hfprov.judge import find_check, judge_facts, reads_for
 from hfprov.observe import observe

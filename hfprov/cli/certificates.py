@@ -21,9 +21,9 @@ from hfprov.cli.options import (
     command_line,
     default_db,
     open_record,
-    open_site,
     selection,
 )
+from hfprov.cli.site import open_site
 from hfprov.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ def certify(
 
     wanted = find_profile(profile, profiles)
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
-    site = open_site(replace(chosen, waivers=waivers), at_once=at_once, deadline=deadline)
+    chosen = replace(chosen, waivers=waivers)
+    site = open_site(chosen, at_once=at_once, deadline=deadline, observing=True)
     home = places.home_of(db or str(default_db()))
     if key is None:
         key = places.key_in(home)

@@ -63,11 +63,17 @@ def _secrets(
     return tuple(found)
 
 
-def read_beside(reading: Callable[[], Declared], meanwhile: Callable[[], None]) -> Declared:
+def read_beside(
+    reading: Callable[[], Declared],
+    meanwhile: Callable[[], None],
+    once_known: Callable[[Declared], None] = lambda _: None,
+) -> Declared:
     """What ``reading`` returns, or raises; ``meanwhile`` is called while that takes its time.
 
-    Where it does not end well in the other process it is done once more in this one, so that
-    whatever it raises is raised here, as it is.
+    ``once_known`` is called with it as soon as it is there, in a thread, so that something can be
+    done about it before ``meanwhile`` returns; it is not where this process reads. Where reading
+    does not end well in the other process it is done once more in this one, so that whatever it
+    raises is raised here, as it is.
     """
     if "ansible" in sys.modules or threading.active_count() > 1:
         # Nothing would be won, or a lock might be held that nobody will ever let go.
@@ -84,18 +90,40 @@ def read_beside(reading: Callable[[], Declared], meanwhile: Callable[[], None]) 
         _tell(reading, end)
     os.close(end)
     try:
-        with os.fdopen(begin, "rb") as told:
-            meanwhile()
-            answer = told.read()
+        hearing = _Hearing(begin, once_known)
+        meanwhile()
+        declared = hearing.declared()
     except BaseException:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         raise
     _, status = os.waitpid(child, 0)
-    if status:
-        return reading()
-    declared: Declared = pickle.loads(answer)  # noqa: S301 - of our own process
-    return declared
+    return reading() if status or declared is None else declared
+
+
+class _Hearing(threading.Thread):
+    """Waits for what the other process tells."""
+
+    def __init__(self, begin: int, once_known: Callable[[Declared], None]) -> None:
+        super().__init__(daemon=True)
+        self._begin = begin
+        self._once_known = once_known
+        self._declared: Declared | None = None
+        self.start()
+
+    def run(self) -> None:
+        with os.fdopen(self._begin, "rb") as told:
+            answer = told.read()
+        try:
+            self._declared = pickle.loads(answer)  # noqa: S301 - of our own process
+        except (EOFError, pickle.UnpicklingError):
+            return  # it ended before it had told all
+        self._once_known(self._declared)
+
+    def declared(self) -> Declared | None:
+        """What was told; None where the other process ended without a word."""
+        self.join()
+        return self._declared
 
 
 def _tell(reading: Callable[[], Declared], end: int) -> None:

@@ -18,15 +18,14 @@ from hfprov.cli.options import (
     JsonOption,
     LimitOption,
     MaxFailuresOption,
-    Site,
     VaultOption,
     WavesOption,
     command_line,
     open_record,
-    open_site,
     rollout,
     selection,
 )
+from hfprov.cli.site import Site, open_site
 from hfprov.errors import UsageError
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def drift(
 
         require_writable(textfile)
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
-    site = open_site(chosen, at_once=at_once, deadline=deadline)
+    site = open_site(chosen, at_once=at_once, deadline=deadline, observing=True)
     from hfprov.operate import Policy
 
     policy = Policy(*how, allowed=level)

@@ -15,15 +15,14 @@ from hfprov.cli.options import (
     JsonOption,
     LimitOption,
     MaxFailuresOption,
-    Site,
     VaultOption,
     WavesOption,
     command_line,
     open_record,
-    open_site,
     rollout,
     selection,
 )
+from hfprov.cli.site import Site, open_site
 from hfprov.errors import UsageError
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def provision(
     """Bring hosts to their baseline. Observe, run the roles that are needed, observe again."""
     how = rollout(waves, max_failures)
     chosen = selection(inventory, limit, vault_password_file, ask_become_pass=ask_become_pass)
-    site = open_site(chosen, at_once=at_once, deadline=deadline)
+    site = open_site(chosen, at_once=at_once, deadline=deadline, observing=True)
     from hfprov.operate import Policy
 
     policy = Policy(*how, everything=full)

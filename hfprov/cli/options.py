@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
-import gc
 import getpass
 import os
 import re
@@ -17,17 +16,13 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from hfprov import paths
-from hfprov.errors import NoHostsError, UsageError
+from hfprov.errors import UsageError
 
 if TYPE_CHECKING:
-    from hfprov.converge import Tools
+    from hfprov.cli.site import Site
     from hfprov.record.log import RunLog
     from hfprov.record.store import Record
-    from hfprov.sweep import Fleet
 
-_GARBAGE = 100_000
-"""Objects made and not yet freed that Python looks for garbage after, once all is loaded."""
 _URL_PASSWORD = re.compile(r"(://[^/@\s]*?:)[^/\s]*(@)")
 
 InventoryOption = Annotated[
@@ -142,15 +137,6 @@ def _path_in(variable: str) -> Path | None:
     return Path(value) if value else None
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
-    """An inventory, resolved and validated: hosts, baselines, connections."""
-
-    fleet: Fleet
-    tools: Tools
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-
-
 def selection(
     inventory: list[Path] | None,
     limit: str | None,
@@ -200,58 +186,6 @@ def wanted_hosts(inventory: list[Path] | None, limit: str | None) -> Callable[[s
         return names.__contains__
     patterns = [one.strip() for one in limit.split(",") if one.strip()]
     return lambda name: any(fnmatch.fnmatchcase(name, one) for one in patterns)
-
-
-def _load_the_rest() -> None:
-    """What a command that contacts nodes needs besides its inventory: most of all there is."""
-    import hfprov.operate
-    import hfprov.report.drift_text  # noqa: F401 - for whoever imports it next
-    from hfprov.checks.registry import all_checks
-
-    all_checks()
-    # All this stays: looking through it for garbage would take a tenth of a second each time.
-    gc.freeze()
-    gc.set_threshold(_GARBAGE)
-
-
-def open_site(chosen: Selection, *, at_once: int = 64, deadline: float = 90.0) -> Site:
-    """Read the inventory and resolve every baseline. Contacts nothing; raises on any problem."""
-    from dataclasses import replace
-    from functools import partial
-
-    from hfprov.cli.declared import read, read_beside
-
-    reading = partial(read, chosen.inventory, chosen.limit, chosen.vault_password_files)
-    declared = read_beside(reading, _load_the_rest)
-    from hfprov.certificate.waivers import NO_WAIVERS, load_waivers
-    from hfprov.converge import Tools
-    from hfprov.sweep import Fleet
-
-    if not declared.baselines:
-        raise NoHostsError("The inventory has no hosts.", hint="Add hosts to it.")
-    for warning in declared.warnings:
-        typer.echo(f"warning: {warning}", err=True)
-    connections = declared.connections
-    secrets = declared.secrets
-    if chosen.become_password is not None:
-        connections = {
-            name: replace(one, become_password=chosen.become_password)
-            for name, one in connections.items()
-        }
-        secrets += (chosen.become_password,)
-    waivers = load_waivers(chosen.waivers) if chosen.waivers else NO_WAIVERS
-    fleet = Fleet(
-        declared.baselines, connections, at_once=at_once, deadline=deadline, waivers=waivers
-    )
-    tools = Tools(
-        inventory=chosen.inventory,
-        playbook=declared.playbook,
-        config=paths.ansible_config(),
-        roles_path=paths.roles_dir(),
-        vault_password_files=chosen.vault_password_files,
-        become_password=chosen.become_password,
-    )
-    return Site(fleet, tools, secrets)
 
 
 def default_db() -> Path:

@@ -15,10 +15,10 @@ from hfprov.cli.options import (
     JsonOption,
     LimitOption,
     VaultOption,
-    open_site,
     selection,
     started,
 )
+from hfprov.cli.site import open_site
 
 
 def register(app: typer.Typer) -> None:

@@ -17,11 +17,11 @@ from hfprov.cli.options import (
     MaxFailuresOption,
     VaultOption,
     WavesOption,
-    open_site,
     rollout,
     selection,
     started,
 )
+from hfprov.cli.site import open_site
 
 if TYPE_CHECKING:
     from hfprov.reboot.plan import RebootPlan

@@ -20,10 +20,10 @@ from hfprov.cli.options import (
     VaultOption,
     command_line,
     open_record,
-    open_site,
     selection,
     started,
 )
+from hfprov.cli.site import open_site
 from hfprov.errors import UsageError
 
 

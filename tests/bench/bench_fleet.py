@@ -43,12 +43,12 @@ from ssh_nodes import SshNodes, ssh_nodes
 from hfprov import probe
 from hfprov.baseline import Baseline, Value
 from hfprov.declare.connection import Connection
-from hfprov.judge import reads_for
+from hfprov.judge import reads_for, wanted_reads
 from hfprov.observe import AT_ONCE as OBSERVED_AT_ONCE
 from hfprov.observe import Answer, observe_groups, parse_answer
 from hfprov.record.store import Record
 from hfprov.report.drift import drift_of
-from hfprov.sweep import Fleet, judge_answers, wanted_reads
+from hfprov.sweep import Fleet, judge_answers
 from hfprov.verdict import Outcome
 
 ROOT = Path(__file__).parents[2]

@@ -360,20 +360,20 @@ def test_two_hundred_connections_run_bounded(site, monkeypatch):
         for number in range(200)
     }
     now, most, lock = 0, 0, threading.Lock()
-    really_run = observe.run
+    really_observe = observe.observe
 
-    def run(*args, **kwargs):
+    def counted(*args, **kwargs):
         nonlocal now, most
         with lock:
             now += 1
             most = max(most, now)
         try:
-            return really_run(*args, **kwargs)
+            return really_observe(*args, **kwargs)
         finally:
             with lock:
                 now -= 1
 
-    monkeypatch.setattr(observe, "run", run)
+    monkeypatch.setattr(observe, "observe", counted)
     threads = threading.active_count()
     answers = list(observe_many(dict.fromkeys(connections, (MACHINE_ID,)), connections, at_once=12))
     assert {answer.host for answer in answers} == set(connections)

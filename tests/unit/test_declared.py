@@ -107,3 +107,26 @@ def test_where_no_further_process_is_allowed_this_one_reads(monkeypatch):
     before = open_files()
     assert read_beside(declared, lambda: None).warnings == (str(HERE),)
     assert open_files() == before
+
+
+def test_what_is_declared_can_be_used_before_all_is_loaded():
+    known, loaded = [], threading.Event()
+
+    def once_known(found):
+        known.append((list(found.baselines), loaded.is_set()))
+        used.set()
+
+    def load():
+        assert used.wait(timeout=20)
+        loaded.set()
+
+    used = threading.Event()
+    found = read_beside(declared, load, once_known)
+    assert known == [(["b", "a"], False)]
+    assert found.warnings != (str(HERE),)
+
+
+@pytest.mark.parametrize("told", [b"", b"\x80\x05\x95", b"nonsense"])
+def test_a_process_that_ends_amid_its_answer_leaves_the_work_to_this_one(monkeypatch, told):
+    monkeypatch.setattr("hfprov.cli.declared._pickled", lambda _: told)
+    assert read_beside(declared, lambda: None, pytest.fail).warnings == (str(HERE),)

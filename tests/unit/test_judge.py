@@ -5,12 +5,14 @@ import weakref
 
 import pytest
 
-from hfprov.baseline import Baseline
+from hfprov.baseline import Baseline, Value
 from hfprov.checks import registry
 from hfprov.checks.registry import Check, Facts
 from hfprov.errors import NoEvidenceError, NotUnderstoodError, anew
 from hfprov.evidence.system import COMMAND_LINES, PROCESSES
-from hfprov.judge import judge, outcome_of, reads_for, unreachable
+from hfprov.evidence.task_limits import TASK_LIMITS
+from hfprov.judge import judge, outcome_of, reads_for, unreachable, wanted_reads
+from hfprov.observe import message
 from hfprov.reading import Observation, Result, Source, file, text_source
 from hfprov.remembered import Remembered
 from hfprov.verdict import Impact, Outcome, passed
@@ -108,6 +110,23 @@ def test_every_check_of_an_unreachable_host_is_unknown(only):
 def test_each_read_is_asked_for_once(only):
     only(reads_thing, reads_thing)
     assert reads_for(BASE) == (READ,)
+
+
+def declared(*services):
+    return Baseline("n1", ("limits",), {"limits_services": Value(list(services), "")})
+
+
+def test_hosts_of_which_other_units_are_asked_are_sent_other_questions(only):
+    """The reads have the same ids: what is asked by them tells them apart."""
+    only(reads_thing, sources=(TASK_LIMITS,))
+    reads = wanted_reads({"a": declared("slurmd"), "b": declared("ssh"), "c": declared("slurmd")})
+    assert [read.id for read in reads["a"]] == [read.id for read in reads["b"]]
+    assert reads["a"] is reads["c"]
+    for host, unit in (("a", "slurmd.service"), ("b", "ssh.service")):
+        (asked,) = (one for one in reads[host] if one.id == "units of systemd")
+        assert unit in asked.request["units"]
+    assert message(reads["a"], 9) is message(reads["c"], 9)
+    assert message(reads["a"], 9) != message(reads["b"], 9)
 
 
 def test_facts_are_parsed_once_and_failures_are_kept():

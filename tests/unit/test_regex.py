@@ -22,7 +22,10 @@ def test_nothing_is_compiled_before_it_is_used(monkeypatch):
 
 @pytest.mark.parametrize("method", ["fullmatch", "match", "search"])
 def test_it_finds_what_the_compiled_one_finds(method):
-    late, compiled = regex(r"(A)(?P<n>\d+)", re.IGNORECASE), re.compile(r"(A)(?P<n>\d+)", re.I)
+    late, compiled = (
+        regex(r"(A)(?P<n>\d+)", re.IGNORECASE),
+        re.compile(r"(A)(?P<n>\d+)", re.IGNORECASE),
+    )
     for text in ("a12", "xa12", "a12x", ""):
         found, wanted = getattr(late, method)(text), getattr(compiled, method)(text)
         assert (found and found.groupdict()) == (wanted and wanted.groupdict())

@@ -115,6 +115,29 @@ def test_a_command_that_ends_before_it_took_its_input_is_answered(node):
     assert (said.stdout, said.code) == (b"true", 7)
 
 
+def test_a_command_that_was_started_waits_for_its_input(node):
+    command = remote.start(node(f"{{}} {LINE}"), ["cat"], deadline=20)
+    said = command.finish(b"input")
+    assert (said.stdout, said.code) == (b"cat", 7)
+
+
+def test_a_command_that_was_started_early_gets_a_deadline_of_its_own(node):
+    command = remote.start(node(f"{{}} {LINE}"), ["true"], deadline=20)
+    with pytest.raises(RemoteError, match=r"No answer within 1e-09 s"):
+        command.finish(deadline=1e-9)
+    late = remote.start(node(f"{{}} {LINE}"), ["true"], deadline=5)
+    late._clock = remote.Deadline(0)
+    assert late.finish(deadline=20).code == 7
+
+
+def test_a_command_that_is_not_wanted_any_more_has_its_connection_closed(node):
+    command = remote.start(node(f"{{}} {LINE}"), ["true"], deadline=20)
+    transport = command._channel.get_transport()
+    assert transport.is_active()
+    command.close()
+    assert not transport.is_active()
+
+
 @pytest.mark.parametrize(
     ("settings", "has"),
     [

@@ -10,7 +10,10 @@ import time
 
 import pytest
 
-from hfprov.cli.options import open_site, selection
+from hfprov.cli.options import (
+    selection,
+)
+from hfprov.cli.site import open_site
 from hfprov.evidence import perftest
 from hfprov.evidence.rdma_settings import GID_TABLE, IDENTITIES, select_gid
 from hfprov.observe import observe

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from hfprov import operate
-from hfprov.cli import drift, nodes, options
+from hfprov.cli import drift, nodes
+from hfprov.cli.site import Site
 from hfprov.converge import STILL_WRONG, Plan, Report, Tools
 from hfprov.errors import ExitCode
 from hfprov.operate import Operation
@@ -129,7 +130,7 @@ def test_a_task_is_told_with_its_role(capfd):
 def test_with_json_progress_is_on_stderr_and_stdout_is_one_document(
     rack, monkeypatch, tmp_path, capfd, command, choices
 ):
-    site = options.Site(Fleet(rack.baselines(["n1"]), {}), Tools((), tmp_path, tmp_path, tmp_path))
+    site = Site(Fleet(rack.baselines(["n1"]), {}), Tools((), tmp_path, tmp_path, tmp_path))
     view = HostVerdicts("n1", tuple(rack.good()), reachable=True)
 
     def sweep(*_, on_host, **__):
