@@ -108,6 +108,7 @@ MODULES = (
     "boot_services",
     "boot_journal",
     "environment",
+    "accounts",
     "kernel",
     "kernel_boot",
     "kernel_rivals",

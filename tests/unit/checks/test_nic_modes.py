@@ -58,7 +58,7 @@ def test_as_the_driver_leaves_it():
 @pytest.mark.parametrize(
     ("changed", "part"),
     [
-        (link("eth1", "PROMISC", promiscuity=1), "promiscuous"),
+        (link("eth1", "PROMISC"), "promiscuous"),
         (link(promiscuity=1), "promiscuous"),
         (link("eth1", "ALLMULTI"), "allmulticast"),
         (link(flags=["UP", "LOWER_UP"]), "multicast"),
