@@ -13,10 +13,12 @@ from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.dmidecode_structures import Structure, read_structures
 from hfprov.evidence.host_values import is_placeholder, natural, real, unknown_form
 from hfprov.evidence.text import clean, excerpt, is_missing
+from hfprov.regex import regex
 
 _BIOS, _SYSTEM, _BOARD, _CHASSIS, _PROCESSOR, _MEMORY, _POWER, _TPM = 0, 1, 2, 3, 4, 17, 39, 43
 _UNITS = {"kB": 1 / 1024, "KB": 1 / 1024, "MB": 1, "GB": 1024, "TB": 1024 * 1024, "bytes": 2**-20}
 _UNITS.update({"KiB": 1 / 1024, "MiB": 1, "GiB": 1024, "TiB": 1024 * 1024})
+_OLD_HANDLE = regex(r"(?m)^Handle 0x[0-9A-Fa-f]{4}\s*\n\s+DMI type ")
 
 
 class Bios(Struct, frozen=True):
@@ -136,6 +138,11 @@ def parse(text: str) -> DmidecodeFacts:
     if not listing.structures:
         if not listing.is_dmidecode:
             raise unknown_form("dmidecode", text, "'Handle 0x…, DMI type …'")
+        if _OLD_HANDLE.search(text):
+            raise NotUnderstoodError(
+                "The output is of a dmidecode before 2.8, with 'DMI type' in a line of its own.",
+                hint="Record the output of a dmidecode that is not that old.",
+            )
         said = [line for line in listing.warnings if "fully supported" not in line]
         said = [line for line in said if "implementations newer" not in line]
         raise NotUnderstoodError(
@@ -248,12 +255,15 @@ def _mib(item: Structure, text: str) -> int:
 
 
 def _rate(item: Structure, *names: str) -> int | None:
-    """MT/s; dmidecode before 3.2 writes MHz and means MT/s. "1 ns" is what some VMs say."""
+    """MT/s; dmidecode before 3.2 writes MHz and means MT/s, before 2.12 ``1333 MHz (0.8 ns)``.
+
+    ``1 ns`` is what some virtual machines say.
+    """
     for name in names:
         value = item.get(name)
         if value is None:
             continue
-        number, _, unit = value.partition(" ")
+        number, _, unit = value.partition(" (")[0].partition(" ")
         if unit in ("MT/s", "MHz"):
             return natural(number, f"'{name}' of a memory device")
         if unit == "ns" or is_missing(value):

@@ -18,6 +18,7 @@ from hfprov.evidence.proc_system import (
     VersionFacts,
     parse_cmdline,
     parse_cpuinfo,
+    parse_lsmod,
     parse_meminfo,
     parse_modules,
     parse_version,
@@ -57,6 +58,7 @@ _KINDS: tuple[tuple[re.Pattern[str], Callable[[str], ProcFacts]], ...] = (
     (regex(r"processor\s*:|vendor_id\s*:"), parse_cpuinfo),
     (regex(r"Inter-\|"), parse_net_dev),
     (regex(r"[PNELSMRUTD]: "), parse_udevadm),
+    (regex(r"Module +Size +Used by"), parse_lsmod),
     (regex(r"[a-z][a-z0-9_]* [0-9]+$"), parse_vmstat),
     (regex(r"[A-Za-z0-9_]+ [0-9]+ -?[0-9]+ \S"), parse_modules),
     (

@@ -16,6 +16,7 @@ _MODULE = regex(
     r"(\w+) ([0-9]{1,20}) (-?[0-9]{1,9}|-) (\S+) (Live|Loading|Unloading)"
     r"(?: (0x[0-9a-f]+))?(?: \(([A-Z]+)\))?"
 )
+_LSMOD = regex(r"(\w+) +([0-9]{1,20}) +(-?[0-9]{1,9})(?: +(\S+))?")
 _VERSION = regex(r"Linux version (\S+) \((.*?)\) ?(.*)")
 _WORD = regex(r'(?:[^\s"]|"[^"]*")+')
 
@@ -88,7 +89,7 @@ class Module(Struct, frozen=True):
     """None where the kernel does not count (``-``)."""
     used_by: tuple[str, ...]
     state: str
-    """``Live``, ``Loading`` or ``Unloading``."""
+    """``Live``, ``Loading`` or ``Unloading``; empty where lsmod was asked, which does not say."""
     taints: str
     """``O`` out of tree, ``P`` proprietary, ``E`` unsigned, …"""
 
@@ -193,6 +194,24 @@ def parse_modules(text: str) -> ModulesFacts:
         )
     if not modules:
         raise unknown_form("/proc/modules", text, "loaded modules")
+    return ModulesFacts(modules)
+
+
+def parse_lsmod(text: str) -> ModulesFacts:
+    """``lsmod``. Raises NotUnderstoodError when there is nothing below its header."""
+    modules: dict[str, Module] = {}
+    for number, line in numbered_lines(clean(text)):
+        if not line.strip() or line.startswith("Module "):
+            continue
+        match = _LSMOD.fullmatch(line.strip())
+        if match is None:
+            raise bad_line("lsmod", number, line, "'name size uses users'")
+        name, size, references, users = match.groups()
+        used_by = tuple(user for user in (users or "").split(",") if user not in ("", "-"))
+        count = whole(references, "A use count")
+        modules[name] = Module(name, int(size), None if count < 0 else count, used_by, "", "")
+    if not modules:
+        raise unknown_form("lsmod", text, "loaded modules")
     return ModulesFacts(modules)
 
 

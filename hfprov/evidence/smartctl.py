@@ -40,6 +40,8 @@ EXIT_BITS = (
 )
 """Meaning of the bits of the exit status, from bit 0 (smartctl(8), "EXIT STATUS")."""
 
+SPARE_IS_LOW = "the spare blocks are fewer than the drive's own threshold"
+"""Of NVMe drives; some report it and still say that they passed."""
 _NOT_ASKED = 0b011
 _COMMAND_FAILED = 0b100
 _COUNTERS = (
@@ -65,7 +67,7 @@ class SmartctlFacts(Struct, frozen=True):
     passed: bool
     """What the drive says of itself. False is certain; True is not much."""
     findings: tuple[str, ...]
-    """Meaning of the exit bits 2 to 7 that are set."""
+    """Meaning of the exit bits 2 to 7 that are set, or what the text says of them; spare blocks."""
     temperature_celsius: float | None
     power_on_hours: int | None
     reallocated_sectors: int | None
@@ -107,7 +109,7 @@ def _from_json(document: dict[str, Any]) -> SmartctlFacts:
         serial=optional_text(document.get("serial_number"), "'serial_number'"),
         firmware=_text(document, "firmware_version", "scsi_revision", "revision"),
         passed=passed,
-        findings=tuple(_bits(status, 2)),
+        findings=(*_bits(status, 2), *_spare(nvme)),
         temperature_celsius=_nested(document, "temperature", "current"),
         power_on_hours=_nested(document, "power_on_time", "hours"),
         reallocated_sectors=_attribute(document, 5, "scsi_grown_defect_list"),
@@ -148,6 +150,11 @@ def _bits(status: int, first: int) -> list[str]:
     return [meaning for bit, meaning in enumerate(EXIT_BITS) if bit >= first and status >> bit & 1]
 
 
+def _spare(nvme: dict[str, Any]) -> list[str]:
+    left, least = _maybe(nvme, "available_spare"), _maybe(nvme, "available_spare_threshold")
+    return [SPARE_IS_LOW] if left is not None and least is not None and left < least else []
+
+
 def _maybe(item: dict[str, Any], name: str) -> int | None:
     return json_count(item[name], f"'{name}'") if name in item else None
 
@@ -179,14 +186,22 @@ def _from_text(text: str) -> SmartctlFacts:
         raise NotUnderstoodError(f"The health '{excerpt(verdict, 40)}' is not understood.")
     fields = {key.lower(): value.strip() for key, value in _FIELD.findall(text)}
     counters = counters_of(text)
-    failed = (counters.failing_now, counters.failed_in_the_past)
+    seen = (
+        counters.failing_now,
+        counters.failed_in_the_past,
+        counters.errors_logged,
+        counters.self_test_failed,
+        counters.spare_is_low,
+    )
     return SmartctlFacts(
         device=None,
         model=fields.get("device model") or fields.get("model number") or fields.get("product"),
         serial=fields.get("serial number"),
         firmware=fields.get("firmware version") or fields.get("revision"),
         passed=verdict in ("PASSED", "OK"),
-        findings=tuple(said for said, known in zip(EXIT_BITS[4:6], failed, strict=True) if known),
+        findings=tuple(
+            said for said, is_so in zip((*EXIT_BITS[4:], SPARE_IS_LOW), seen, strict=True) if is_so
+        ),
         temperature_celsius=counters.temperature_celsius,
         power_on_hours=counters.power_on_hours,
         reallocated_sectors=counters.reallocated_sectors,

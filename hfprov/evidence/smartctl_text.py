@@ -13,7 +13,8 @@ from hfprov.regex import regex
 
 _COUNT = r"([0-9][0-9,.'\u2019\u202f\u00a0]*)"
 _NVME = regex(
-    r"^(Temperature|Percentage Used|Power On Hours|Media and Data Integrity Errors): +" + _COUNT,
+    r"^(Temperature|Percentage Used|Power On Hours|Media and Data Integrity Errors"
+    r"|Available Spare|Available Spare Threshold|ATA Error Count): +" + _COUNT,
     re.MULTILINE,
 )
 _SCSI = regex(
@@ -29,6 +30,19 @@ _ATA = regex(
     re.MULTILINE,
 )
 """Number, when failed, and raw value of an attribute, in the long and the brief table."""
+_SELF_TEST = regex(
+    r"^(?:# ?)? ?[0-9]{1,2} +"
+    r"((?:Short|Extended|Conveyance|Selective|Vendor|Background|Foreground)\b.*)",
+    re.MULTILINE,
+)
+"""Rows of the self-test log, the newest first."""
+_SELF_TEST_FAILED = regex(
+    r"Completed: (?:\S+ )?(?:failure|failed)|Failed in |segment failed|Fatal or unknown"
+    r"|Unknown error|handling damage"
+)
+_WHOLE_TEST = regex(
+    r"(?:Extended|Background long|Foreground long)\b.*Completed(?: without error| {2}|$)"
+)
 _NEVER_FAILED = "-"
 _FAILING = ("FAILING_NOW", "NOW")
 
@@ -45,6 +59,12 @@ class TextCounters(Struct, frozen=True):
     failing_now: bool
     """An ATA attribute is at or below its threshold."""
     failed_in_the_past: bool
+    errors_logged: bool
+    """Of ATA drives."""
+    self_test_failed: bool
+    """A self-test found an error, and no long one has gone well since."""
+    spare_is_low: bool
+    """Of NVMe drives: below the drive's own threshold."""
 
 
 def counters_of(text: str) -> TextCounters:
@@ -54,6 +74,7 @@ def counters_of(text: str) -> TextCounters:
     raw = {number: value for number, (_, value) in table.items()}
     uncorrected = [int(count) for count in _SCSI_ERRORS.findall(text)]
     when = {when for when, _ in table.values()}
+    spare, least = named.get("Available Spare"), named.get("Available Spare Threshold")
     return TextCounters(
         temperature_celsius=_first(
             named.get("Temperature"),
@@ -74,7 +95,20 @@ def counters_of(text: str) -> TextCounters:
         used_percent=named.get("Percentage Used"),
         failing_now=any(word in _FAILING for word in when),
         failed_in_the_past=any(word not in (*_FAILING, _NEVER_FAILED) for word in when),
+        errors_logged=bool(named.get("ATA Error Count")),
+        self_test_failed=_self_test_failed(text),
+        spare_is_low=spare is not None and least is not None and spare < least,
     )
+
+
+def _self_test_failed(text: str) -> bool:
+    """As smartctl sets bit 7 of its exit status: what a later long test found mended is over."""
+    for row in _SELF_TEST.findall(text):
+        if _SELF_TEST_FAILED.search(row):
+            return True
+        if _WHOLE_TEST.match(row):
+            return False
+    return False
 
 
 def _first(*values: int | None) -> int | None:

@@ -50,7 +50,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "proc",
         "proc",
-        "cmdline, meminfo, cpuinfo, modules, net/dev, vmstat, version, PID/numa_maps; udevadm info",
+        "cmdline, meminfo, cpuinfo, modules, net/dev, vmstat, version, PID/numa_maps; lsmod; "
+        "udevadm info",
     ),
     Tool("proc-interrupts", "interrupts", "x86 and arm64, any number of CPUs, Linux 3.10 to 6.x"),
     Tool(

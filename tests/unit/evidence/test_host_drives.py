@@ -274,6 +274,55 @@ class TestSmartctl:
         assert (facts.temperature_celsius, facts.power_on_hours) == (41, 6789)
         assert (facts.reallocated_sectors, facts.media_errors) == (7, 7)
 
+    @pytest.mark.parametrize(("left", "said"), [(9, [smartctl.SPARE_IS_LOW]), (10, []), (100, [])])
+    def test_few_spare_blocks_beside_passed(self, left: int, said: list[str]) -> None:
+        text = f"Available Spare:      {left}%\nAvailable Spare Threshold:     10%\n"
+        assert list(smartctl.parse(self.VERDICT + text).findings) == said
+        log = {"available_spare": left, "available_spare_threshold": 10}
+        document = {
+            "smartctl": {"exit_status": 0},
+            "smart_status": {"passed": True},
+            "nvme_smart_health_information_log": log,
+        }
+        assert list(smartctl.parse(json.dumps(document)).findings) == said
+
+    GONE_WELL = "# 2  Extended offline    Completed without error       00%      1200         -\n"
+
+    @pytest.mark.parametrize(
+        ("rows", "failed"),
+        [
+            ("# 1  Short offline       Completed: read failure       90%   1234   56789\n", True),
+            (
+                "# 1  Background short  Failed in segment -->   3   1234   56789 [0x3 0x11 0x0]\n",
+                True,
+            ),
+            (
+                " 0   Extended       Completed: failed segments     1234   -   -   2   -    -\n",
+                True,
+            ),
+            (
+                GONE_WELL + "# 3  Short offline       Completed: read failure   90%   99   5\n",
+                False,
+            ),
+            (
+                "# 1  Short offline       Aborted by host               90%      1234         -\n",
+                False,
+            ),
+            (
+                "# 1  Background long   Completed                   -    1234   - [-   -    -]\n",
+                False,
+            ),
+        ],
+    )
+    def test_text_of_a_self_test_log(self, rows: str, *, failed: bool) -> None:
+        facts = smartctl.parse(self.VERDICT + rows)
+        assert facts.findings == ((smartctl.EXIT_BITS[7],) if failed else ())
+
+    def test_text_of_an_error_log(self) -> None:
+        facts = smartctl.parse(self.VERDICT + "ATA Error Count: 5\n")
+        assert facts.findings == (smartctl.EXIT_BITS[6],)
+        assert smartctl.parse(self.VERDICT + "No Errors Logged\n").findings == ()
+
     @pytest.mark.parametrize(
         "line",
         ["SMART overall-health self-assessment test result: UNKNOWN!", "SMART Health Status: "],

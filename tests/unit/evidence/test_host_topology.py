@@ -12,6 +12,7 @@ import pytest
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence import dmidecode, interrupts, lscpu, numactl, proc
 from hfprov.evidence.cpulist import parse_cpulist, parse_cpumask
+from hfprov.evidence.proc_system import ModulesFacts
 
 
 class TestCpulist:
@@ -186,6 +187,21 @@ class TestTopology:
             interrupts.parse("  CPU0 CPU1\n 24: 17")
 
 
+class TestLsmod:
+    def test_modules_and_who_uses_them(self) -> None:
+        text = "Module                  Size  Used by\nib_uverbs  126976  2 rdma_ucm,mlx5_ib\n"
+        facts = proc.parse(text + "mlx5_ib   393216  0\nwmi        32768 -2\n")
+        assert isinstance(facts, ModulesFacts)
+        assert facts.modules["ib_uverbs"].used_by == ("rdma_ucm", "mlx5_ib")
+        assert [one.references for one in facts.modules.values()] == [2, 0, None]
+        assert facts.modules["mlx5_ib"].state == ""
+
+    @pytest.mark.parametrize("rows", ["", "ib_uverbs\n", "ib_uverbs many 2\n"])
+    def test_what_shows_no_module_is_refused(self, rows: str) -> None:
+        with pytest.raises(NotUnderstoodError):
+            proc.parse("Module                  Size  Used by\n" + rows)
+
+
 class TestDmidecode:
     SLOT = "Handle 0x0011, DMI type 17, 40 bytes\nMemory Device\n\tSize: {}\n\tLocator: A1\n"
 
@@ -195,6 +211,25 @@ class TestDmidecode:
     )
     def test_sizes(self, size: str, mib: int) -> None:
         assert dmidecode.parse(self.SLOT.format(size)).memory[0].size_mib == mib
+
+    @pytest.mark.parametrize(
+        ("speed", "mts"),
+        [
+            ("4800 MT/s", 4800),
+            ("1333 MHz", 1333),
+            ("1333 MHz (0.8 ns)", 1333),
+            ("1 ns", None),
+            ("Unknown", None),
+        ],
+    )
+    def test_speeds_of_old_and_new_versions(self, speed: str, mts: int | None) -> None:
+        text = self.SLOT.format("32 GB") + f"\tSpeed: {speed}\n"
+        assert dmidecode.parse(text).memory[0].speed_mts == mts
+
+    def test_a_version_that_is_too_old_is_called_so(self) -> None:
+        text = "# dmidecode 2.2\nHandle 0x0000\n\tDMI type 0, 19 bytes.\n\tBIOS Information\n"
+        with pytest.raises(NotUnderstoodError, match=r"dmidecode before 2\.8"):
+            dmidecode.parse(text + "\t\tStatus: No errors detected\n")
 
     @pytest.mark.parametrize("size", ["32 G", "3", "many GB", "-1 GB"])
     def test_a_size_that_was_cut_off_is_refused(self, size: str) -> None:
