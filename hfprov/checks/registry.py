@@ -103,6 +103,8 @@ MODULES = (
     "node_kernel_settings",
     "node_packages",
     "node_shared_memory",
+    "node_programs",
+    "node_loopback",
     "boot",
     "boot_volatile",
     "boot_services",

@@ -1,7 +1,7 @@
-"""Who may use what every program needs: temporary folders, devices, lists of users and names.
+"""Who may use what every program needs: folders, devices, shells, sudo, lists of users and names.
 
-Sources: file-hierarchy(7); null(4); passwd(5); shadow(5); rdma-core, kernel-boot rules for udev;
-NVIDIA's driver, README, NVreg_DeviceFileMode.
+Sources: file-hierarchy(7); null(4); passwd(5); shadow(5); sudo(8); rdma-core, kernel-boot rules for
+udev; NVIDIA's driver, README, NVreg_DeviceFileMode.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ READABLE = Wanted(0o444, 0o022)
 # Debian gives it to the group shadow, to read.
 SHADOW = Wanted(0, 0o037)
 OF_A_DRIVER = Wanted(0o666, may_be_meant=True)
+FOLDER = Wanted(0o555, 0o022)
+SHELL = Wanted(0o555, 0o6022)
+"""A shell that is somebody, whoever starts it, makes everybody this somebody."""
+AS_ROOT = Wanted(0o4111, 0o022)
 
 PLACES: Mapping[str, Wanted] = {
     # ruff: noqa: S108 - looked at, not written to
@@ -43,6 +47,9 @@ PLACES: Mapping[str, Wanted] = {
         READABLE,
     ),
     "/etc/shadow": SHADOW,
+    **dict.fromkeys(("/", "/etc", "/usr", "/usr/bin", "/usr/sbin", "/var"), FOLDER),
+    **dict.fromkeys(("/bin/sh", "/bin/bash"), SHELL),
+    "/usr/bin/sudo": AS_ROOT,
     "/dev/infiniband/uverbs*": DEVICE,
     "/dev/infiniband/rdma_cm": DEVICE,
     "/dev/nvidia[0-9]*": OF_A_DRIVER,

@@ -13,9 +13,9 @@ from hfprov.evidence.grep import grep, lines
 from hfprov.evidence.text import excerpt
 from hfprov.reading import Observation, Source
 
-_PASSWD = "/etc/passwd"
-_ROOTS = grep("^[^:#]+:[x*!]?:0+:[0-9]+:", _PASSWD)
-_OPEN = grep("^[^:#+-][^:]*::[0-9]*:[0-9]*:", _PASSWD)
+_USERS = "/etc/passwd"
+_ROOTS = grep("^[^:#]+:[x*!]?:0+:[0-9]+:", _USERS)
+_OPEN = grep("^[^:#+-][^:]*::[0-9]*:[0-9]*:", _USERS)
 
 
 class Account(Struct, frozen=True):
@@ -29,7 +29,7 @@ def _parse_roots(seen: Observation, _: Baseline) -> tuple[Account, ...]:
     return tuple(
         Account(excerpt(fields[0], 60), line.where)
         for line in lines(seen, _ROOTS)
-        if len(fields := line.text.split(":")) > 2 and fields[2].strip("0") == ""
+        if len(fields := line.text.split(":")) > 2 and set(fields[2]) == {"0"}
     )
 
 

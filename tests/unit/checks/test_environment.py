@@ -132,6 +132,8 @@ def modes(**changes):
 def test_access_as_it_should_be():
     assert modes() == {"": PASS}
     assert modes(**{"/dev/nvidia0": 0o666, "/dev/infiniband/rdma_cm": 0o666}) == {"": PASS}
+    assert modes(**{"/": 0o755, "/var": 0o755, "/bin/sh": 0o755}) == {"": PASS}
+    assert [modes(**{"/usr/bin/sudo": mode}) for mode in (0o4111, 0o4755)] == [{"": PASS}] * 2
 
 
 @pytest.mark.parametrize(
@@ -145,6 +147,13 @@ def test_access_as_it_should_be():
         ("/etc/passwd", {"mode": 0o644, "uid": 1000}, FAIL),
         ("/etc/shadow", 0o644, FAIL),
         ("/dev/infiniband/rdma_cm", 0o600, FAIL),
+        ("/", 0o777, FAIL),
+        ("/etc", 0o700, FAIL),
+        ("/usr/bin", {"mode": 0o755, "uid": 1000}, FAIL),
+        ("/bin/bash", 0o4755, FAIL),
+        ("/bin/sh", 0o644, FAIL),
+        ("/usr/bin/sudo", 0o755, FAIL),
+        ("/usr/bin/sudo", 0o4777, FAIL),
         ("/dev/nvidia0", 0o660, WARN),
         ("/dev/nvidia0", {"mode": 0o666, "uid": 1000}, FAIL),
     ],
