@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hfprov.baseline import Baseline
 from hfprov.checks.registry import Facts, check
-from hfprov.evidence.programs import NEEDED_BY, PROGRAMS, Program
+from hfprov.evidence.programs import NEEDS, PROGRAMS, Program
 from hfprov.verdict import (
     Finding,
     Impact,
@@ -32,7 +32,10 @@ def programs(facts: Facts, _: Baseline) -> Iterator[Finding]:
 
 
 def _judged(name: str, one: Program) -> Finding:
-    roles = " and ".join(f"'{role}'" for role in NEEDED_BY[name])
+    roles = " and ".join(f"'{role}'" for role in NEEDS[name].roles)
+    if not (one.path or one.is_installed):
+        reason = "It is not installed; the role does that."
+        return not_applicable(NotApplicable.NOT_REQUESTED, reason, name)
     if not one.path:
         reason = f"What {roles} set up cannot be started again: it was moved or removed."
         return failed(name, observed="absent", expected=_EXPECTED, reason=reason)

@@ -109,6 +109,7 @@ MODULES = (
     "boot_volatile",
     "boot_services",
     "boot_journal",
+    "boot_planned",
     "environment",
     "accounts",
     "kernel",

@@ -9,22 +9,32 @@ from msgspec import Struct
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError
 from hfprov.evidence.text import excerpt
-from hfprov.reading import Observation, Read, Result, Source, file
+from hfprov.reading import Observation, Read, Result, Source, file, listing
 
-NEEDED_BY: Mapping[str, tuple[str, ...]] = {
-    "chronyd": ("time_sync",),
-    "ethtool": ("irq_affinity",),
-    "modprobe": ("rdma", "driver"),
-    "sshd": ("hardening",),
-    "sysctl": ("performance", "hardening"),
+
+class Need(Struct, frozen=True):
+    """Who needs a program, and what tells that it was installed."""
+
+    roles: tuple[str, ...]
+    traces: tuple[str, ...] = ()
+    """Globs of what else its package brings; none for what every system has."""
+
+
+NEEDS: Mapping[str, Need] = {
+    "chronyd": Need(("time_sync",), ("/usr/lib/systemd/system/chrony*.service",)),
+    "ethtool": Need(
+        ("irq_affinity",), ("/var/lib/dpkg/info/ethtool.list", "/usr/share/licenses/ethtool")
+    ),
+    "modprobe": Need(("rdma", "driver")),
+    "sshd": Need(("hardening",)),
+    "sysctl": Need(("performance", "hardening")),
 }
-"""Roles by program. What the probe itself starts, as 'ip', is missed without it."""
+"""By program. What the probe itself starts, as 'ip', is missed without it."""
 _FOLDERS = ("/usr/sbin", "/usr/bin", "/sbin")
 """Where distributions have them."""
 # Nothing of the content: one with anything in it is cut off.
-_READS = {
-    name: tuple(file(f"{folder}/{name}", limit=0) for folder in _FOLDERS) for name in NEEDED_BY
-}
+_READS = {name: tuple(file(f"{folder}/{name}", limit=0) for folder in _FOLDERS) for name in NEEDS}
+_TRACES = {name: tuple(map(listing, need.traces)) for name, need in NEEDS.items()}
 
 
 class Program(Struct, frozen=True):
@@ -36,12 +46,14 @@ class Program(Struct, frozen=True):
     """Why it cannot be started, or by whom it may have been changed; "" for nothing."""
     link: str
     """Where it leads, for a link."""
+    is_installed: bool = True
+    """Whether anything of its package is there, or it is there itself."""
 
 
 def needed(baseline: Baseline) -> tuple[str, ...]:
     """The programs that the roles of a host need."""
     return tuple(
-        name for name, roles in NEEDED_BY.items() if not set(roles).isdisjoint(baseline.roles)
+        name for name, need in NEEDS.items() if not set(need.roles).isdisjoint(baseline.roles)
     )
 
 
@@ -58,9 +70,15 @@ def _problem(result: Result) -> str:
     return ""
 
 
-def _find(seen: Observation, reads: tuple[Read, ...]) -> Program:
-    broken = Program("", "", "")
-    for read in reads:
+def _reads(name: str) -> tuple[Read, ...]:
+    return (*_READS[name], *_TRACES[name])
+
+
+def _find(seen: Observation, name: str) -> Program:
+    traces = [result for read in _TRACES[name] for result in seen.each(read)]
+    is_installed = not _TRACES[name] or any(one.status != "absent" for one in traces)
+    broken = Program("", "", "", is_installed)
+    for read in _READS[name]:
         result = seen.one(read)
         if result.status == "absent":
             continue
@@ -75,7 +93,7 @@ def _find(seen: Observation, reads: tuple[Read, ...]) -> Program:
 
 PROGRAMS: Source[Mapping[str, Program]] = Source(
     "programs of the roles",
-    lambda baseline: tuple(read for name in needed(baseline) for read in _READS[name]),
-    lambda seen, baseline: {name: _find(seen, _READS[name]) for name in needed(baseline)},
+    lambda baseline: tuple(read for name in needed(baseline) for read in _reads(name)),
+    lambda seen, baseline: {name: _find(seen, name) for name in needed(baseline)},
 )
 """By name; of those that the host's roles need."""

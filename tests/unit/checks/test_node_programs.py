@@ -26,11 +26,14 @@ def judged(check_id, results, roles=()):
     return {one.subject: one.outcome for one in found}
 
 
-def programs(*roles, **changes):
+def programs(*roles, installed=True, **changes):
     """Judged with the good programs of Debian, of which some are changed; by name."""
     results = {}
     for read in PROGRAMS.reads(Baseline("n1", roles, {})):
-        path = read.request["path"]
+        path = read.request.get("path")
+        if path is None:
+            results[read.id] = [{"name": "/trace", "status": "ok"}] if installed else []
+            continue
         folder, _, name = path.rpartition("/")
         found = {"name": path, "status": "absent"}
         if folder == "/usr/sbin":
@@ -67,6 +70,12 @@ def test_program_that_cannot_be_relied_on(change, outcome):
 @pytest.mark.parametrize("link", ["", "/opt/wrapper"])
 def test_something_in_place_of_modprobe(link):
     assert programs("rdma", modprobe={"link": link}) == {"modprobe": WARN}
+
+
+def test_program_that_was_never_installed_is_the_roles_to_install():
+    gone = {"status": "absent"}
+    found = programs("time_sync", "hardening", installed=False, chronyd=gone, sshd=gone)
+    assert found == {"chronyd": NOT, "sshd": FAIL, "sysctl": PASS}
 
 
 def test_programs_that_nobody_looked_at_never_pass():
