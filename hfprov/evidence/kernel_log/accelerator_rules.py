@@ -30,7 +30,9 @@ RULES: tuple[Rule, ...] = (
         "NVRM",
         r"NVRM: .*(?:probe routine (?:failed|was not called)|"
         r"failed to (?:load|initialize|allocate)|This PCI I/O region .* is invalid|"
-        r"Cannot (?:initialize|attach))",
+        r"Cannot (?:initialize|attach)|GPU is probably locked|WPR2 already up|"
+        r"None of the NVIDIA .* initialized|"
+        r"installed in this system (?:is not supported by|requires))",
     ),
     rule(
         "nvidia_driver",
@@ -68,7 +70,9 @@ RULES: tuple[Rule, ...] = (
     ),
     rule("amdgpu_ras", FATAL, "uncorrectable hardware error("),
     rule("amdgpu_ras", WARN, "RAS controller interrupt triggered"),
-    rule("amdgpu_ras", FATAL, "amdgpu", r"amdgpu.*[Pp]oison is (?:consumed|created)"),
+    rule(
+        "amdgpu_ras", FATAL, "amdgpu", r"amdgpu.*[Pp]oison (?:is (?:consumed|created)|consumption)"
+    ),
     rule(
         "amdgpu_ras",
         FATAL,
@@ -86,12 +90,13 @@ RULES: tuple[Rule, ...] = (
         FATAL,
         "amdgpu",
         r"amdgpu.*(?:ring \S+ timeout|fence wait loop timeout|GPU reset ?(?:begin|\S* ?failed)|"
-        r"failed to (?:initialize|suspend|resume)|psp .*failed|SMU.*not (?:respond|done)|"
-        r"MES might be in unrecoverable state|IP block \S+ failed|invalid ip discovery|"
-        + PROBE_FAILED
-        + ")",
+        r"failed to (?:initialize|suspend|resume)|(?:psp|PSP) .*failed|SMU.*not (?:respond|done)|"
+        r"MES might be in unrecoverable state|cp might be in an unrecoverable state|"
+        r"[Qq]ueue preemption (?:failed|time ?out)|"
+        r"(?:over temperature range|GPU HW Critical Fault).*detected|"
+        r"IP block \S+ failed|invalid ip discovery|" + PROBE_FAILED + ")",
     ),
-    rule("amdgpu_driver", WARN, "amdgpu", r"amdgpu.*\b[Ff]ailed to\b"),
+    rule("amdgpu_driver", WARN, "amdgpu", r"amdgpu.*\b(?:[Ff]ailed to\b|no-retry page fault)"),
     # Intel: Gaudi, and GPUs of the drivers xe and i915
     rule("habanalabs_driver", FATAL, "Device is NOT usable"),
     rule("habanalabs_driver", FATAL, "Device heartbeat failed"),
@@ -113,6 +118,7 @@ RULES: tuple[Rule, ...] = (
         WARN,
         "[drm]",
         r"\b(?:xe|i915) [0-9a-f:.]+: \[drm\] (?:GPU HANG|.*Timedout job|"
+        r".*Engine reset: engine_class|"
         r"\*ERROR\* .*(?:reset (?:request )?(?:failed|timed out)|[Ff]ailed to|load failed)\b)",
     ),
 )

@@ -61,6 +61,10 @@ RULES: tuple[Rule, ...] = (
     ),
     rule("pcie_link", WARN, "Link Down", r"pciehp.*Slot\(.*\): (?:Link Down|Card not present)"),
     rule("pcie_link", FATAL, "broken device, retraining"),
+    rule("pcie_link", FATAL, "device recovery failed", r"AER: .*device recovery failed"),
+    rule("pcie_link", FATAL, "giving up", r"not ready \d+ms after .*; giving up"),
+    rule("pcie_link", FATAL, "change power state from", r"change power state from .*inaccessible"),
+    rule("pcie_link", FATAL, "unknown header type 7f"),
     # NICs
     rule(
         "nic_power",
@@ -82,6 +86,7 @@ RULES: tuple[Rule, ...] = (
         r"Failed (?:to )?load|poll_health|synd(?:rome)? 0x[0-9a-f]*[1-9a-f].*fw_ver|"
         r"(?:load_one|init_one|handle_hca_cap) failed|pre-initializing state, abort|"
         r"Health issue observed,.* severity\([0-3]\)|handling bad device|fatal_sensors|"
+        r"health recovery (?:flow aborted|failed)|mlx5_health_try_recover:.*(?:abort|fail)|"
         + PROBE_FAILED
         + ")",
     ),
@@ -90,10 +95,14 @@ RULES: tuple[Rule, ...] = (
         WARN,
         "mlx5",
         r"mlx5.*(?:Health issue observed|Will cause a leak of a command|No done completion|"
-        r"High temperature on sensors)",
+        r"High temperature on sensors|(?:Error cqe|ERR CQE) on )",
     ),
     rule("nic_firmware", FATAL, "bnxt_en", r"bnxt_en.*[Ff]irmware (?:non-)?fatal"),
     rule("nic_firmware", WARN, "bnxt_en", r"bnxt_en.*Error \(timeout: \d+\) msg"),
+    rule("nic_firmware", WARN, "emperature has gone above", r"bnxt_en.*has gone above"),
+    rule("nic_firmware", FATAL, "mlx4_core", r"mlx4_core.*(?:Internal error detected|timed out)"),
+    rule("nic_firmware", FATAL, "Detected ", r"Detected (?:Tx|Hardware) Unit Hang"),
+    rule("nic_firmware", FATAL, "transmit timed out"),
     rule("nic_firmware", WARN, "Entering Safe Mode", r"ice .*Entering Safe Mode"),
     rule("nic_firmware", FATAL, "TX timeout detected"),
     rule("nic_firmware", FATAL, "NETDEV WATCHDOG", r"NETDEV WATCHDOG.*timed out"),
@@ -119,6 +128,13 @@ RULES: tuple[Rule, ...] = (
     rule("panic", FATAL, "Kernel panic"),
     rule("kernel_bug", FATAL, "BUG: unable to handle"),
     rule("kernel_bug", FATAL, "general protection fault"),
+    rule(
+        "kernel_bug", FATAL, "BUG: ", r"BUG: (?:kernel NULL pointer|Bad (?:page|rss)|scheduling )"
+    ),
+    rule("kernel_bug", FATAL, "kernel BUG at "),
+    rule("kernel_bug", FATAL, "Unable to handle kernel "),
+    rule("kernel_bug", FATAL, "Oops: ", r"\bOops: .*\[#\d+\]"),
+    rule("kernel_bug", WARN, ": nobody cared", r"irq \d+: nobody cared"),
     rule("soft_lockup", FATAL, "soft lockup", r"soft lockup - CPU#(?P<cpu>\d+)"),
     rule("hard_lockup", FATAL, "hard LOCKUP"),
     rule("rcu_stall", FATAL, "stall", r"rcu.*(?:self-)?detected (?:expedited )?stalls?"),
@@ -151,9 +167,11 @@ RULES: tuple[Rule, ...] = (
     rule("hardware_error", WARN, "[Hardware Error]", r"mce: .*CPU (?P<cpu>\d+): Machine Check"),
     rule("hardware_error", WARN, "[Hardware Error]", r"\]: (?:Corrected|Deferred) error\b"),
     rule("hardware_error", INFO, "[Hardware Error]"),
-    rule("thermal", WARN, "cpu clock throttled"),
+    rule("thermal", WARN, "cpu clock ", r"cpu clock (?:is )?throttled"),
+    rule("thermal", FATAL, "ritical temperature reached"),
     rule("iommu_fault", WARN, "IO_PAGE_FAULT"),
-    rule("iommu_fault", WARN, "DMAR", r"DMAR: .*(?:fault|Request device)"),
+    rule("iommu_fault", WARN, "DMAR", r"DMAR: .*(?:fault|Request device|Time-out Error)"),
+    rule("iommu_fault", WARN, "AMD-Vi: ", r"AMD-Vi: .*(?:INV_TIMEOUT|Completion-Wait loop timed)"),
     # Storage
     rule(
         "nvme",
@@ -168,10 +186,22 @@ RULES: tuple[Rule, ...] = (
         "nvme",
         WARN,
         "nvme",
-        r"nvme.*(?:timeout, (?:reset|abort|completion)|I/O \d+ .*timeout|I/O Error \(sct )",
+        r"nvme.*(?:timeout, (?:reset|abort|completion)|I/O \d+ .*timeout|I/O Error \(sct |"
+        r"Identify (?:namespace|Controller) failed)",
     ),
     rule("io_error", FATAL, "Disk failure on ", r"Disk failure on (?P<disk>[\w-]+)"),
     rule("io_error", WARN, "exception Emask"),
+    rule(
+        "io_error",
+        FATAL,
+        "critical medium error",
+        r"critical medium error,? (?:on )?dev (?P<disk>[\w-]+)",
+    ),
+    rule("io_error", FATAL, "Unrecovered read error"),
+    rule("io_error", FATAL, "mpt3sas", r"mpt3sas.*fault_state\(0x"),
+    rule(
+        "io_error", FATAL, "megaraid_sas", r"megaraid_sas.*(?:in FAULT state|Fatal firmware error)"
+    ),
     rule("io_error", FATAL, "I/O error", r"I/O error,? (?:on )?dev (?P<disk>[\w-]+)"),
     rule("io_error", FATAL, "I/O error"),
     rule("io_error", WARN, "beyond end of device"),
