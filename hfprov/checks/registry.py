@@ -121,6 +121,7 @@ MODULES = (
     "pcie",
     "nic",
     "nic_routes",
+    "nic_routes_ipv6",
     "nic_filter",
     "nic_modes",
     "nic_arp",

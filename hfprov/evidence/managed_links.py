@@ -104,6 +104,9 @@ ROUTES: Source[tuple[Route, ...]] = Source(
 IPV4_ROUTES: Source[tuple[Route, ...]] = Source(
     "routes of IPv4", lambda _: _ROUTES[:1], lambda seen, _: parse_routes(seen.text(_ROUTES[0]))
 )
+IPV6_ROUTES: Source[tuple[Route, ...]] = Source(
+    "routes of IPv6", lambda _: _ROUTES[1:], lambda seen, _: parse_routes(seen.text(_ROUTES[1]))
+)
 DEFAULT_ROUTES: Source[frozenset[str]] = Source(
     "default routes",
     ROUTES.reads,

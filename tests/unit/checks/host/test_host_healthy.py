@@ -21,8 +21,8 @@ MODULES = (
     "container_host",
 )
 CHECKS = [one.id for one in all_checks() if one.id.partition(".")[0] in MODULES]
-NOT_JUDGED_HERE = {"nic.count", "nic.bonds"}
-"""Nothing is declared of the number of adapters, and there is no bond."""
+NOT_JUDGED_HERE = {"nic.count", "nic.bonds", "nic.routes.ipv6"}
+"""Nothing is declared of the number of adapters, and there is neither a bond nor IPv6."""
 OWN_IN_CONTAINERS = {
     *("nic.link", "nic.routes", "nic.filter", "nic.shaping", "nic.bonds"),
     *("nic.modes", "nic.offloads", "nic.arp"),
