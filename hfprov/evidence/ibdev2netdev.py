@@ -25,7 +25,7 @@ _LINE = regex(
     r"(?:(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s+)?(?P<device>\S+)"
     r"(?:\s+\((?P<description>.*?)\)(?P<more>.*?))?\s+port\s+(?P<port>[0-9]{1,3})"
     r"\s+(?:\((?P<state>[A-Z_ ]+)\s*\)\s+)?=+>"
-    r"\s*(?P<netdev>[^\s(]+)?\s*(?:\((?P<updown>Up|Down)\))?"
+    r"\s*(?P<netdev>[^\s(]+)?\s*(?:\((?P<updown>Up|Down)\))?(?:\s+#.*)?"
 )
 
 

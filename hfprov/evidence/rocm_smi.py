@@ -26,6 +26,7 @@ from hfprov.evidence.fields import (
     not_understood,
 )
 from hfprov.evidence.rocm_smi_card import (
+    BadPage,
     Card,
     RasBlock,
     card_from_concise,
@@ -70,7 +71,11 @@ _RAS_ROW = regex(
     r"\s*(?P<name>[A-Z][A-Z0-9_]*)\s+(?P<status>ENABLED|DISABLED|ERROR)"
     r"(?:\s+(?:correctable=)?(?P<ce>\d{1,18}|N/A)\s+(?:uncorrectable=)?(?P<ue>\d{1,18}|N/A))?\s*$"
 )
-_RAS_CARD = regex(r"GPU\[([0-9]{1,4})\]\s*:?\s*(?:RAS INFO.*)?$")
+_RAS_CARD = regex(r"GPU\[([0-9]{1,4})\]\s*:?\s*(?:RAS INFO.*|[A-Z]+ PAGES INFO)?$")
+_PAGE_ROW = regex(
+    r"\s*(?P<address>0x[0-9a-fA-F]{1,16})\s+0x[0-9a-fA-F]{1,16}"
+    r"\s+(?P<status>reserved|pending|unreservable)\s*$"
+)
 _INFO_FILE = regex(r"(\S*/\.info/\S+):([0-9]\S*)$")
 _BETWEEN = regex(
     r"\(topology\) (weight|hops|link type) between drm devices ([0-9]{1,4}) and ([0-9]{1,4})$"
@@ -182,12 +187,15 @@ def _from_lines(text: str) -> RocmSmi | None:
             versions[match[1].rpartition("/")[2].removeprefix("version-")] = match[2]
         elif line.startswith("Driver version:"):
             system["driver version"] = line.partition(":")[2].strip()
-    links = matrix_links(text)
+    links, pages = matrix_links(text), _bad_pages(text)
     if not values and not ras and not links:
         return RocmSmi(package_versions=versions) if versions else None
     cards = [
-        _with_trouble(
-            card_from_keys(n, values.get(n, {}), tuple(ras.get(n, ()))), trouble.get(n, [])
+        replace(
+            _with_trouble(
+                card_from_keys(n, values.get(n, {}), tuple(ras.get(n, ()))), trouble.get(n, [])
+            ),
+            bad_pages=tuple(pages.get(n, ())),
         )
         for n in sorted({*values, *ras})
     ]
@@ -195,6 +203,18 @@ def _from_lines(text: str) -> RocmSmi | None:
     facts = _with_system(cards, system)
     whole = not framed or _END in text
     return RocmSmi(facts.cards, facts.driver_version, links=links, complete=whole)
+
+
+def _bad_pages(text: str) -> dict[int, list[BadPage]]:
+    """Pages of each GPU, which stand below its heading."""
+    pages: dict[int, list[BadPage]] = {}
+    current = 0
+    for line in text.split("\n"):
+        if match := _RAS_CARD.match(line):
+            current = int(match[1])
+        elif match := _PAGE_ROW.match(line):
+            pages.setdefault(current, []).append(BadPage(match["address"], match["status"]))
+    return pages
 
 
 def _trouble(said: str) -> FieldError | None:

@@ -21,6 +21,14 @@ class RasBlock(Struct, frozen=True):
     uncorrectable: int | None
 
 
+class BadPage(Struct, frozen=True):
+    """A page of memory that is not used any more, or will not be."""
+
+    address: str
+    status: str
+    """``reserved``, ``pending`` or ``unreservable``."""
+
+
 class Card(Struct, frozen=True):
     """One GPU. ``None``: not available, or not part of what was asked."""
 
@@ -53,6 +61,7 @@ class Card(Struct, frozen=True):
     memory_partition: str | None = None
     firmware: Mapping[str, str] | None = None
     ras: tuple[RasBlock, ...] = ()
+    bad_pages: tuple[BadPage, ...] = ()
     errors: tuple[FieldError, ...] = ()
 
 

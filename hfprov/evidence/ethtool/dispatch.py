@@ -104,6 +104,11 @@ def parse(text: str) -> Facts | tuple[Facts, ...]:
     if starts_like_json(text):
         return parse_json(text)
     lines = join_split_sentences(lines_of(text))
+    if any(line.strip() == "Operational Info" for line in lines):
+        raise NotUnderstoodError(
+            "This is output of mlxlink, whose state of the link is not read.",
+            hint="Record 'ethtool DEV' and 'ethtool -m DEV', or keep the part 'Module Info'.",
+        )
     if not any(line.strip() for line in lines):
         raise empty("ethtool")
     before, sections = _sections(lines)

@@ -52,7 +52,10 @@ class Transceiver(Struct, frozen=True):
     voltage_v: float | None
     lanes: tuple[Lane, ...]
     alarms: tuple[str, ...] | None
-    """Alarm and warning flags that are on, by their names; None when there are no flags."""
+    """Alarm and warning flags that are on, by their names, then signals that are lost.
+
+    None when there are no flags and none of the signals is lost.
+    """
     flags: Mapping[str, bool] = field(default_factory=dict)
     thresholds: Mapping[str, str] = field(default_factory=dict)
     """Alarm and warning thresholds as printed, with their units."""
@@ -73,6 +76,19 @@ _RX_POWER = (
     "rcvr signal avg optical power",
     "laser rx power",
 )
+_SIGNALS = (
+    "rx loss of signal",
+    "tx loss of signal",
+    "rx loss of lock",
+    "tx loss of lock",
+    "tx fault",
+    "tx adaptive eq fault",
+)
+"""``None``, ``Yes``, ``No``, or a list with one of them for each lane."""
+_RANGE = regex(
+    r"(?P<values>-?[0-9.]+(?:,-?[0-9.]+)*) \[(?P<low>-?[0-9.]+)\.\.(?P<high>-?[0-9.]+)\]"
+)
+"""A reading of ``mlxlink -m`` with the limits of the module."""
 _LENGTHS = ("length (copper)", "length (copper or active cable)", "cable assembly length")
 
 
@@ -108,6 +124,7 @@ def _facts(
     if (flags or first.get("alarm/warning flags implemented") == "Yes") and not thresholds:
         # ethtool prints thresholds last: without them, flags are missing too.
         raise NotUnderstoodError("ethtool -m: the output ends before the alarm thresholds.")
+    troubles = (*_lost_signals(properties), *_out_of_range(properties))
     diagnostics = first.get("optical diagnostics support")
     length = next((first[key] for key in _LENGTHS if key in first), None)
     temperature = first.get("module temperature")
@@ -127,12 +144,36 @@ def _facts(
         temperature_c=_leading(temperature, "degrees C", "Module temperature"),
         voltage_v=_leading(voltage, "V", "Module voltage"),
         lanes=_lanes(properties),
-        alarms=tuple(key for key, on in flags.items() if on) if flags else None,
+        alarms=(*(key for key, on in flags.items() if on), *troubles)
+        if flags or troubles
+        else None,
         flags=flags,
         thresholds=thresholds,
         properties={key: tuple(values) for key, values in properties.items()},
         failures=failures,
     )
+
+
+def _lost_signals(properties: Mapping[str, list[str]]) -> list[str]:
+    return [
+        key
+        for key, values in properties.items()
+        if key.lower() in _SIGNALS
+        and any("yes" in re.split(r"\W+", value.lower()) for value in values)
+    ]
+
+
+def _out_of_range(properties: Mapping[str, list[str]]) -> list[str]:
+    found = []
+    for key, values in properties.items():
+        match = _RANGE.fullmatch(values[0])
+        if match is None:
+            continue
+        low, high = (decimal(match[end], f"The limits of '{key}'") for end in ("low", "high"))
+        readings = [decimal(one, f"'{key}'") for one in match["values"].split(",")]
+        if any(not low <= reading <= high for reading in readings):
+            found.append(f"{key} {values[0]}")
+    return found
 
 
 def _coded(value: str) -> tuple[int | None, str]:

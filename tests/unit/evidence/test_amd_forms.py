@@ -250,6 +250,22 @@ def test_rocm_smi_lines_ras_and_trouble():
     assert second.edge_c == 30
 
 
+def test_rocm_smi_bad_pages():
+    text = (
+        "=== ROCm System Management Interface ===\n\nGPU[0]: \tALL PAGES INFO\n"
+        "    Page address     Page size        Status\n"
+        "         0x5abc1        0x1000      reserved\n         0x5abc2        0x1000  pending\n"
+        "\nGPU[3]: \tPENDING PAGES INFO\n         0x5abc3        0x1000  pending\n"
+        "=== End of ROCm SMI Log ===\n"
+    )
+    first, second = rocm_smi.parse(text).cards
+    assert [(page.address, page.status) for page in first.bad_pages] == [
+        ("0x5abc1", "reserved"),
+        ("0x5abc2", "pending"),
+    ]
+    assert (second.index, len(second.bad_pages), second.errors) == (3, 1, ())
+
+
 def test_rocm_smi_without_its_end_is_incomplete():
     text = sample("rocm-smi__all.txt")
     assert not rocm_smi.parse(text[: text.index("Driver version")]).complete

@@ -59,6 +59,31 @@ CMIS = """\
 """
 
 
+@pytest.mark.parametrize(
+    ("lines", "alarms"),
+    [
+        ("\tRx loss of signal   : None\n\tTx fault   : No\n", None),
+        ("\tRx loss of signal   : [ Yes, No, No, No ]\n", ("Rx loss of signal",)),
+        ("\tTx fault   : Yes\n\tTx loss of lock  : None\n", ("Tx fault",)),
+    ],
+)
+def test_lost_signals_are_alarms(lines, alarms):
+    assert parse(f"\tIdentifier   : 0x19 (OSFP)\n{lines}").alarms == alarms
+
+
+def test_limits_of_mlxlink_are_alarms():
+    text = "Module Info\n-----------\nIdentifier    : OSFP\nTemperature [C]    : {} [0..75]\n"
+    assert parse(text.format(92)).alarms == ("Temperature [C] 92 [0..75]",)
+    assert parse(text.format(41)).alarms is None
+    assert parse(text.format("1,2,-3")).alarms == ("Temperature [C] 1,2,-3 [0..75]",)
+
+
+def test_the_link_of_mlxlink_is_not_overlooked():
+    text = "Operational Info\n-----\nState    : Polling\n\nModule Info\nIdentifier    : OSFP\n"
+    with pytest.raises(NotUnderstoodError, match="output of mlxlink"):
+        parse(text)
+
+
 def test_a_400g_port_of_ethtool_6():
     link = parse(LINK_400G)
     assert (link.speed_mbps, link.lanes, link.duplex) == (400000, 4, "full")

@@ -246,7 +246,7 @@ def test_show_gids_refuses_half_a_table(text):
 def test_ibdev2netdev_verbose_and_without_netdev():
     text = (
         "0000:0d:00.0 mlx5_0 (MT4129 - MCX715105AS-WEAT) NVIDIA ConnectX-7 fw 28.43.1014 port 1 "
-        "(ACTIVE) ==> ens1np0 (Up)\nmlx5_9 port 1 ==> \n"
+        "(ACTIVE) ==> ens1np0 (Up) # rail 5\nmlx5_9 port 1 ==> \n"
     )
     first, second = ibdev2netdev.parse(text)
     assert (first.pci_address, first.rdma_state, first.netdev) == (
