@@ -219,3 +219,33 @@ def test_kernel_settings_that_take_away_what_is_declared(text, outcome):
 
 def test_kernel_settings_that_were_not_read_are_unknown():
     assert judged("boot.kernel_settings") == {"": UNKNOWN}
+
+
+SETS = "/opt/tune.sh\x002:sysctl -w vm.max_map_count=65530\n"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "/etc/cron.d/site\x001:* * * * * root /opt/tune.sh\n",
+        "/etc/cron.d/site\x001:@reboot root bash /opt/tune.sh >/dev/null 2>&1\n",
+        "/etc/cron.weekly/site\x002:/opt/tune.sh\n",
+        "/etc/systemd/system/a.service\x005:ExecStart=-/opt/tune.sh\n",
+        "/etc/cron.d/a\x001:0 4 * * 0 root /root/all.sh\n/root/all.sh\x002:  sh /opt/tune.sh\n",
+    ],
+)
+def test_script_of_the_site_that_something_starts(call):
+    assert scripts(call + SETS) == {"/opt/tune.sh:2 vm.max_map_count": FAIL}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "",
+        "/etc/cron.d/site\x001:* * * * * root /opt/tune.sh.old\n",
+        "/etc/cron.d/site\x001:# * * * * * root /opt/tune.sh # why\n",
+        "/root/all.sh\x002:/opt/tune.sh\n/root/all.sh\x003:sysctl -n vm.swappiness\n",
+    ],
+)
+def test_script_of_the_site_that_nothing_starts(other):
+    assert scripts(other + SETS) == {"": PASS}
