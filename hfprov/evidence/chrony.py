@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence.find import one_find
 from hfprov.evidence.system import COMMAND_LINES
 from hfprov.evidence.systemd import Properties, property_of
 from hfprov.evidence.systemd_units import shown_units, units
@@ -241,20 +242,10 @@ DAEMONS: Source[tuple[tuple[str, ...], ...]] = Source(
 )
 """The command line of each process of chronyd; Debian's has two alike."""
 
-_WRITTEN = command(
-    "find",
-    "/etc/chrony.conf",
-    "/etc/chrony.d",
-    "/etc/chrony",
-    "/etc/default/chrony",
-    "/etc/sysconfig/chronyd",
-    "-type",
-    "f",
-    "(",
-    *("-name", "*.conf", "-o", "-name", "chrony", "-o", "-name", "chronyd"),
-    ")",
-    "-printf",
-    "%T@ %p\\n",
+_WRITTEN = one_find(
+    *("/etc/chrony.conf", "/etc/chrony.d", "/etc/chrony"),
+    *("/etc/default/chrony", "/etc/sysconfig/chronyd"),
+    names=("*.conf", "chrony", "chronyd"),
 )
 
 

@@ -8,19 +8,17 @@ from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NotUnderstoodError
+from hfprov.evidence.find import one_find
 from hfprov.evidence.text import clean, excerpt
-from hfprov.reading import Observation, Source, command
+from hfprov.reading import Observation, Source
 from hfprov.regex import regex
 
-_PRINT = ("-printf", r"%T@ %s %p\n")
-IMAGES = command(
-    *("find", "-L", "/boot", "-maxdepth", "1", "-type", "f", "("),
-    *("-name", "initrd.img-*", "-o", "-name", "initramfs-*.img", "-o", "-name", "vmlinuz-*", ")"),
-    *_PRINT,
+IMAGES = one_find(
+    "/boot", names=("initrd.img-*", "initramfs-*.img", "vmlinuz-*"), with_size=True, shallow=True
 )
 # modprobe.d is copied into the image; the others say how it is made.
 PLACES = ("/etc/modprobe.d", "/etc/initramfs-tools", "/etc/dracut.conf", "/etc/dracut.conf.d")
-INPUTS = command("find", *PLACES, "-type", "f", *_PRINT)
+INPUTS = one_find(*PLACES, with_size=True)
 _LINE = regex(r"(\d+(?:\.\d+)?) (\d+) (/.+)")
 _NAME = regex(r"/boot/(?:initrd\.img-(?P<debian>.+)|initramfs-(?P<el>.+)\.img)")
 SMALLEST = 1024

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from hfprov.baseline import Baseline
 from hfprov.errors import NoEvidenceError, NotUnderstoodError
+from hfprov.evidence.find import one_find
 from hfprov.evidence.system import COMMAND_LINES
 from hfprov.evidence.text import clean, excerpt, number
 from hfprov.reading import Observation, Result, Source, command, complete_text, file, glob
@@ -30,16 +31,7 @@ _EFFECTIVE = command(
     "/usr/sbin/sshd", "-T", "-C", "user=root,host=localhost,addr=127.0.0.1,laddr=127.0.0.1,lport=22"
 )
 SSHD_PID = "/run/sshd.pid"
-_WRITTEN = command(
-    "find",
-    SSHD_PID,
-    "/etc/ssh/sshd_config",
-    "/etc/ssh/sshd_config.d",
-    "-type",
-    "f",
-    "-printf",
-    "%T@ %p\\n",
-)
+_WRITTEN = one_find(SSHD_PID, "/etc/ssh/sshd_config", "/etc/ssh/sshd_config.d")
 
 
 class Keyword(Struct, frozen=True):
