@@ -1,4 +1,4 @@
-"""fio results in JSON (``--output-format=json`` or ``json+``; fio 2.1 to 3.39).
+"""fio results in JSON (``--output-format=json`` or ``json+``; fio 2.1 to 3.39), or as text.
 
 Releases before 3 write bandwidth in KiB/s and latencies in microseconds; here all are bytes per
 second and nanoseconds. A job with an error is kept with its number: fio exits 0 in some of them.
@@ -9,64 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
-
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.failures import FailureKind, ToolFailure, failure_table, find_failure
 from hfprov.evidence.fields import embedded_json, mapping, sequence
+from hfprov.evidence.fio_facts import Direction, Disk, Fio, Job, Latency
+from hfprov.evidence.fio_text import JOB, parse_text
 from hfprov.evidence.text import Pairs, clean, excerpt, number, without_contradiction
 
 TOOL = "fio"
-
-
-class Latency(Struct, frozen=True):
-    mean_ns: float
-    min_ns: float
-    max_ns: float
-    stddev_ns: float
-    percentiles_ns: Mapping[float, float]
-    """Percentile (99.9) to latency; empty when fio was not asked for them."""
-
-
-class Direction(Struct, frozen=True):
-    """Reads, writes or trims of one job."""
-
-    bandwidth_bytes_s: float
-    iops: float
-    io_bytes: float
-    runtime_ms: float
-    total_ios: int | None
-    completion: Latency | None
-    total: Latency | None
-    """Submission and completion together; its percentiles need ``lat_percentiles=1``."""
-
-
-class Job(Struct, frozen=True):
-    name: str
-    error: int
-    """errno of the first error; 0 is none."""
-    read: Direction | None
-    write: Direction | None
-    trim: Direction | None
-    options: Mapping[str, str]
-    """Options of the job over the global ones."""
-
-
-class Disk(Struct, frozen=True):
-    name: str
-    utilisation_percent: float | None
-
-
-class Fio(Struct, frozen=True):
-    version: str
-    jobs: tuple[Job, ...]
-    disks: tuple[Disk, ...]
-    messages: tuple[str, ...]
-    """Lines around the JSON: warnings and errors."""
-
-    @property
-    def failed(self) -> bool:
-        return any(job.error for job in self.jobs)
 
 
 _FAILURES = failure_table(
@@ -88,6 +38,8 @@ def parse(text: str) -> Fio | ToolFailure:
     text = clean(text)
     if not text.strip():
         raise NotUnderstoodError(f"The output of '{TOOL}' is empty.")
+    if '"fio version"' not in text and JOB.search(text):
+        return parse_text(text)
     if '"fio version"' not in text:
         failure = find_failure(text, _FAILURES)
         if failure is not None and "{" not in text:

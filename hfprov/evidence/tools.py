@@ -190,7 +190,7 @@ TOOLS: tuple[Tool, ...] = (
         "nccl_tests",
         "text of every collective, 2.0 to 2.17, RCCL's too, mpirun and srun prefixes; JSON (-J)",
     ),
-    Tool("fio", "fio", "JSON and json+ of fio 2.1 to 3.x, with text around it"),
+    Tool("fio", "fio", "JSON and json+ of fio 2.1 to 3.x, with text around it; plain text"),
     Tool("stream", "stream", "STREAM 5.9 and 5.10"),
     Tool("transferbench", "transferbench", "p2p and a2a matrices, transfers; text and CSV"),
     Tool("rocm-bandwidth-test", "rocm_bandwidth_test", "device list, matrices, size curves; 2.x"),
