@@ -19,9 +19,9 @@ Answer on stdout, between two lines that carry the nonce: base64 of zlib of JSON
 ...]}}``, RESULT ``{"name", "status", "text", "stderr", "code", "ms", "truncated", "garbled",
 "mode", "uid", "gid", "link", "type"}``; keys at their defaults are left out.
 
-It is sent with its parts, as one text; see :data:`PARTS`. They
-import little: ``re``, ``json``, ``glob``, ``subprocess`` and ``threading``, with what they need in
-turn, take a node longer than to read all its files.
+It is sent with its parts, as one text; see :data:`PARTS`. They import little: ``re``, ``json``,
+``glob``, ``socket``, ``subprocess`` and ``threading``, with what they need in turn, take a node
+longer than to read all its files.
 """
 
 import os
@@ -134,10 +134,13 @@ def ask_units(read, commands):
 
 
 def add_to_units(read, result, told, folders, clock):
+    """Put together what was listed and what was shown of units, their processes and links."""
     if result.get("code") == 0 and not result.get("truncated"):
         shown = result["text"]
         added = told + shown + "\n" + of_main_processes(shown, read["files"]) + links(folders)
-        keep(result, "text", added.encode("utf-8"), read.get("limit", 65536), clock)
+        # Names of links may be any bytes.
+        data = added.encode("utf-8", "surrogateescape")
+        keep(result, "text", data, read.get("limit", 65536), clock)
 
 
 def look(read, folders, clock):

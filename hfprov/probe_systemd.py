@@ -102,8 +102,8 @@ def links(folders):
     for label, patterns, wanted in (("Link", STARTING, False), ("Mask", MASKING, True)):
         for pattern in patterns:
             paths = folders.matches(pattern, MOST_LINKS)
-            found += ["%s=%s\n" % (label, path) for path in paths if is_device(path) is wanted]
-    return "".join(found)
+            found += [(label, path) for path in paths if is_device(path) is wanted]
+    return "".join("%s=%s\n" % (label, path.replace("\n", "?")) for label, path in found)
 
 
 def is_device(path):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from hfprov import probe, probe_commands, probe_systemd
@@ -302,6 +305,15 @@ def test_a_listed_unit_has_the_name_that_was_asked_for(run):
         "ssh.service",
         "active",
     )
+
+
+def test_a_link_with_a_name_that_is_no_text_spoils_nothing(run, tmp_path, monkeypatch):
+    Path(tmp_path, os.fsdecode(b"\xff\nMask=.wants")).symlink_to("ssh.service")
+    monkeypatch.setattr(probe_systemd, "STARTING", (f"{tmp_path}/*.wants",))
+    done = run(units("ssh.service", properties=["ActiveState"]), states=[HERE])
+    assert "Id=ssh.service\n" in done["text"]
+    assert f"Link={tmp_path}/\\xff?Mask=.wants\n" in done["text"]
+    assert done["garbled"]
 
 
 def test_what_is_shown_in_part_only_is_not_added_to(run):
