@@ -1,4 +1,4 @@
-"""``iperf3`` as text, and netperf results as PerfKit Benchmarker stores them.
+"""``iperf3`` and iperf 2 as text, and netperf results as PerfKit Benchmarker stores them.
 
 Units of iperf's text: transfers in powers of 1024, rates in powers of 1000.
 """
@@ -6,6 +6,8 @@ Units of iperf's text: transfers in powers of 1024, rates in powers of 1000.
 from __future__ import annotations
 
 import re
+
+from msgspec.structs import replace
 
 from hfprov.errors import NotUnderstoodError
 from hfprov.evidence.iperf_facts import (
@@ -26,10 +28,11 @@ _ROW = regex(
     r"(?P<rate>[0-9.]+) (?P<rate_unit>[KMGT]?)(?P<kind>bits|Bytes)/sec(?P<rest>.*)"
 )
 _UDP = regex(
-    r"(?P<jitter>[0-9.]+) ms\s+(?P<lost>[0-9]{1,15})/(?P<packets>[0-9]{1,15})(?:\s+\([^)]*\))?"
+    r"(?P<jitter>[0-9.]+) ms\s+(?P<lost>[0-9]{1,15})/ *(?P<packets>[0-9]{1,15})(?:\s+\([^)]*\))?"
 )
 _RETRANSMITS = regex(r"(?P<count>[0-9]{1,15})\b(?!\.)")
 _ERROR = regex(r"iperf3?: (?:error|interrupt)\s*-\s*(?P<message>.*)")
+_IPERF2_SERVER = regex(r"Server listening on (?:TCP|UDP) port ")
 _BINARY = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _DECIMAL = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
@@ -44,7 +47,14 @@ def parse_text(text: str) -> IperfResult:
         raise empty("iperf3")
     error = next((match["message"] for line in lines if (match := _ERROR.fullmatch(line))), None)
     totals = [total for line in lines if (total := _total(line)) is not None]
-    if not totals:
+    client = any(line.startswith("Client connecting to ") for line in lines)
+    server = any(_IPERF2_SERVER.match(line) for line in lines)
+    of_iperf2 = not totals and (client or server)
+    if of_iperf2 and client and server:
+        raise NotUnderstoodError("iperf: client and server of iperf 2 are mixed in one text.")
+    if of_iperf2:
+        totals = _iperf2_totals(lines, "sender" if client else "receiver")
+    elif not totals:
         totals = _old_udp_totals(lines)
     if not totals and error is None:
         raise NotUnderstoodError(
@@ -52,7 +62,7 @@ def parse_text(text: str) -> IperfResult:
         )
     forward = "TX" if any(direction == "TX" for _, direction, _, _ in totals) else ""
     received = _side(totals, forward, "receiver")
-    if totals and received is None and error is None:
+    if totals and received is None and error is None and not of_iperf2:
         raise NotUnderstoodError("iperf3: the output ends before what the receiver counted.")
     udp = any(total[3].jitter_ms is not None for total in totals)
     return IperfResult(
@@ -90,6 +100,32 @@ def _old_udp_totals(lines: list[str]) -> list[Total]:
             found.append((match["id"], "", "sender", figures))
             found += [(match["id"], "", "receiver", arrived)] if arrived else []
     return found
+
+
+def _iperf2_totals(lines: list[str], side: str) -> list[Total]:
+    """What one side of iperf 2 counted: of each stream the row that begins at 0 and ends last.
+
+    A UDP client also prints the server's report, whose row has jitter and losses. Raises
+    NotUnderstoodError where a stream's later interval shows that its whole row is not there.
+    """
+    whole: dict[tuple[str, str], re.Match[str]] = {}
+    last: dict[tuple[str, str], float] = {}
+    for line in lines:
+        match = _ROW.fullmatch(line)
+        if match is None:
+            continue
+        said = "receiver" if _UDP.match(match["rest"].strip()) else side
+        of = (match["id"], said)
+        last[of] = max(last.get(of, 0.0), float(match["end"]))
+        if float(match["start"]) == 0.0:
+            whole[of] = match
+    if any(of not in whole or float(whole[of]["end"]) < end for of, end in last.items()):
+        raise NotUnderstoodError("iperf: the output ends before the row of the whole run.")
+    return [
+        # The columns behind the rate are others than iperf3's.
+        (stream, "", said, replace(_figures(match), retransmits=None))
+        for (stream, said), match in whole.items()
+    ]
 
 
 def _figures(match: re.Match[str]) -> Throughput:

@@ -148,8 +148,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "iperf",
         "iperf",
-        "iperf3 -J, --json-stream and text: TCP, UDP, several streams, --bidir, errors; netperf "
-        "results of PerfKit Benchmarker",
+        "iperf3 -J, --json-stream and text: TCP, UDP, several streams, --bidir, errors; text of "
+        "iperf 2; netperf results of PerfKit Benchmarker",
     ),
     Tool(
         "perftest",

@@ -385,3 +385,52 @@ def test_perftest_report_finds_its_unit(average, bits):
 def test_perftest_report_without_its_figures_is_refused(results):
     with pytest.raises(NotUnderstoodError):
         perftest.parse(json.dumps({"test_info": {}, "results": results}))
+
+
+IPERF2 = """\
+------------------------------------------------------------
+Client connecting to 10.5.0.5, TCP port 5001
+------------------------------------------------------------
+[  4] local 10.5.0.6 port 50555 connected with 10.5.0.5 port 5001
+[  3] local 10.5.0.6 port 50556 connected with 10.5.0.5 port 5001
+[ ID] Interval       Transfer     Bandwidth
+[  4]  0.0- 5.0 sec  1.00 GBytes  1.72 Gbits/sec
+[  3]  0.0- 5.0 sec  1.00 GBytes  1.72 Gbits/sec
+[SUM]  0.0- 5.0 sec  2.00 GBytes  3.44 Gbits/sec
+[  4]  0.0-10.0 sec  2.00 GBytes  1.72 Gbits/sec 900/0   55   555K/505 us
+[  3]  0.0-10.0 sec  2.00 GBytes  1.72 Gbits/sec
+[SUM]  0.0-10.0 sec  4.00 GBytes  3.44 Gbits/sec
+"""
+
+
+def test_iperf_2_client():
+    result = iperf.parse(IPERF2)
+    assert (result.streams, result.received, result.protocol) == (2, None, "tcp")
+    assert result.sent.bits_per_second == 3.44e9
+    assert (result.sent.seconds, result.sent.retransmits) == (10.0, None)
+
+
+def test_iperf_2_server_and_udp():
+    row = "[  3]  0.0-10.0 sec  1.25 MBytes  1.05 Mbits/sec{}\n"
+    server = "Server listening on TCP port 5001\n" + row.format("")
+    assert iperf.parse(server).received.bits_per_second == 1.05e6
+    assert iperf.parse(server).sent is None
+    client = "Client connecting to 10.5.0.5, UDP port 5001\n" + row.format("")
+    result = iperf.parse(
+        client + "[  3] Server Report:\n" + row.format("   0.055 ms    5/  893 (0.56%)")
+    )
+    assert (result.sent.jitter_ms, result.received.lost_packets) == (None, 5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        IPERF2[: IPERF2.index("[SUM]  0.0- 5.0")],
+        IPERF2 + "[  3] 10.0-12.0 sec  2.00 GBytes  1.72 Gbits/sec\n",
+        IPERF2 + "Server listening on TCP port 5001\n",
+        "Server listening on 5201 (test #5)\n[  5] 0.00-1.00  sec  1.00 GBytes  8.59 Gbits/sec\n",
+    ],
+)
+def test_iperf_2_without_its_end_is_refused(text):
+    with pytest.raises(NotUnderstoodError):
+        iperf.parse(text)
