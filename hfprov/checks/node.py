@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from hfprov.baseline import Baseline
 from hfprov.catalogue.systems import systems
 from hfprov.checks.registry import Facts, check
-from hfprov.evidence.filesystems import FILESYSTEMS
+from hfprov.evidence.filesystems import FILESYSTEMS, SHARED
 from hfprov.evidence.folders import FOLDERS, Folder
 from hfprov.evidence.host_names import HOST_NAMES
 from hfprov.evidence.identity import IDENTITY
@@ -149,6 +149,10 @@ def filesystems(facts: Facts, _: Baseline) -> Iterator[Finding]:
 
 def _filled(subject: str, of_what: str, percent: float, expected: str) -> Finding:
     observed = f"{percent:.0f} % {of_what}"
+    if subject.startswith(SHARED) and percent > NEARLY_FULL_PERCENT:
+        # A job that runs may need all of it.
+        reason = "Jobs end with bus errors when it is full: an earlier one may have left it so."
+        return warned(subject, observed=observed, expected=expected, reason=reason)
     if percent > FULL_PERCENT:
         reason = "Packages and logs can no longer be written."
         return failed(subject, observed=observed, expected=expected, reason=reason)

@@ -105,6 +105,7 @@ MODULES = (
     "node_shared_memory",
     "node_programs",
     "node_loopback",
+    "node_kernel_state",
     "boot",
     "boot_volatile",
     "boot_services",

@@ -17,7 +17,10 @@ from hfprov.evidence.text import clean, excerpt
 from hfprov.reading import Observation, Read, Result, Source, command
 from hfprov.regex import regex
 
-_PLACES = ("/", "/var", "/tmp", "/boot")  # noqa: S108 - asked about, not used
+_ON_DISK = ("/", "/var", "/tmp", "/boot")  # noqa: S108 - asked about, not used
+SHARED = "/dev/shm"  # noqa: S108 - as above
+_PLACES = (*_ON_DISK, "/run", SHARED)
+_OPTIONS = ("-k", "--output=size,avail,itotal,iavail,target")
 _HEADING = ["1K-blocks", "Avail", "Inodes", "IFree", "Mounted", "on"]
 _WHOLE = r"([0-9]{1,20})"
 _COUNT = r"([0-9]{1,20}|-)"
@@ -27,13 +30,14 @@ _LINE_OF_OLD = regex(rf"\S+\s+{_WHOLE}\s+[0-9]+\s+{_WHOLE}\s+\S+\s+(.+)")
 
 @dataclass(frozen=True, slots=True)
 class _DiskFree(Read):
-    """Room and inodes in one ``df``; evidence of earlier versions has the room alone."""
+    """Room and inodes in one ``df``; evidence of earlier versions has that of disks alone."""
 
     def answered_by(self, results: Mapping[str, tuple[Result, ...]]) -> tuple[Result, ...] | None:
-        return results.get(command("df", "-P", "-k", *_PLACES).id)
+        found = results.get(command("df", *_OPTIONS, *_ON_DISK).id)
+        return found or results.get(command("df", "-P", "-k", *_ON_DISK).id)
 
 
-_ASKED = command("df", "-k", "--output=size,avail,itotal,iavail,target", *_PLACES)
+_ASKED = command("df", *_OPTIONS, *_PLACES)
 DISK_FREE = _DiskFree(_ASKED.id, _ASKED.request)
 
 

@@ -72,6 +72,19 @@ def test_evidence_of_earlier_versions_is_judged_by_what_it_has():
     assert outcomes("node.filesystems", disks(text, read=OLD_DF)) == {"/": FAIL}
 
 
+def test_evidence_without_memory_is_judged_by_its_disks():
+    older = "run df -k --output=size,avail,itotal,iavail,target / /var /tmp /boot"
+    text = f"{HEADING}100 3 1000 900 /\n"
+    assert outcomes("node.filesystems", disks(text, read=older)) == {"/": FAIL, "/ inodes": PASS}
+
+
+@pytest.mark.parametrize(("free", "outcome"), [(15, PASS), (14, WARN), (0, WARN)])
+def test_shared_memory_that_is_full_may_be_a_jobs(free, outcome):
+    text = f"{HEADING}100 90 0 0 /\n100 {free} 1000 900 /dev/shm\n"
+    expected = {"/": PASS, "/dev/shm": outcome, "/dev/shm inodes": PASS}
+    assert outcomes("node.filesystems", disks(text)) == expected
+
+
 def test_a_read_only_file_system_fails_in_either_evidence():
     mounts = MOUNTED.replace("rw,relatime", "ro,relatime")
     new = disks(HEADING + "100 90 1000 900 /\n", mounts=mounts)
