@@ -43,7 +43,11 @@ def open_site(
 
     from hfprov.cli.declared import read, read_beside
 
-    loading = _Loading(observing and chosen.become_password is None, at_once, deadline)
+    loading = _Loading(
+        observing=observing and chosen.become_password is None,
+        at_once=at_once,
+        deadline=deadline,
+    )
     reading = partial(read, chosen.inventory, chosen.limit, chosen.vault_password_files)
     try:
         declared = read_beside(reading, loading.load, loading.once_declared)
@@ -63,7 +67,7 @@ class _Loading:
     Hosts are logged in to as soon as they are known, and asked as soon as all checks are loaded.
     """
 
-    def __init__(self, observing: bool, at_once: int, deadline: float) -> None:
+    def __init__(self, *, observing: bool, at_once: int, deadline: float) -> None:
         self._observing = observing
         self._at_once = at_once
         self._deadline = deadline
