@@ -20,11 +20,11 @@ class Ahead:
     """Takes the place of logins."""
 
     def __init__(self, connections, *, at_once, deadline):
-        made.append(self)
-        is_made.set()
         self.begun = connections, at_once, deadline
         self.reads = None
         self.is_closed = False
+        made.append(self)
+        is_made.set()
 
     def ask(self, reads):
         self.reads = reads
