@@ -78,8 +78,9 @@ TOOLS: tuple[Tool, ...] = (
         "nvidia-smi",
         "nvidia_smi.forms",
         "-q -x (DTD v11 to v13, later tags kept), -q and -q -d, --query-gpu / -compute-apps / "
-        "-accounted-apps / -retired-pages CSV, table, -L, topo -m, nvlink -s, dmon, pmon, "
-        "--version, --help-query-gpu; drivers 375 to 610, MIG, Windows; its failure sentences",
+        "-accounted-apps / -retired-pages CSV, table, -L, mig -lgi/-lci/-lgip/-lcip, topo -m, "
+        "nvlink -s, dmon, pmon, --version, --help-query-gpu; drivers 375 to 610, MIG, Windows; "
+        "its failure sentences",
     ),
     Tool(
         "dcgmi",

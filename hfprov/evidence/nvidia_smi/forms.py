@@ -18,6 +18,8 @@ from hfprov.evidence.nvidia_smi.listing import (
     parse_list,
     parse_versions,
 )
+from hfprov.evidence.nvidia_smi.mig import MARK as MIG
+from hfprov.evidence.nvidia_smi.mig import MigListing, parse_mig
 from hfprov.evidence.nvidia_smi.model import GpuReport, GpuSeries, NvidiaSmiFailure
 from hfprov.evidence.nvidia_smi.monitor import Monitor, parse_monitor
 from hfprov.evidence.nvidia_smi.nvlink import NvlinkStatus, parse_nvlink
@@ -33,6 +35,7 @@ from hfprov.regex import regex
 NvidiaSmiFacts = (
     CsvFacts
     | GpuList
+    | MigListing
     | Monitor
     | NvidiaSmiFailure
     | NvlinkStatus
@@ -45,6 +48,7 @@ _MARKS: tuple[tuple[re.Pattern[str], Callable[[str], NvidiaSmiFacts]], ...] = (
     (regex(r"<(?:\?xml|!DOCTYPE|nvidia_smi_log)"), parse_xml),
     (regex(r"^=+NVSMI LOG=+[ \t]*$", re.MULTILINE), parse_text),
     (regex(r"^[ \t]*\|[ \t]*NVIDIA-SMI[ \t]+\S", re.MULTILINE), parse_table),
+    (MIG, parse_mig),
     (HELP, parse_help),
     (regex(r"^#[ \t]*(?:Date[ \t]+Time[ \t]+)?gpu\b", re.MULTILINE), parse_monitor),
     (VERSION, parse_versions),

@@ -28,6 +28,7 @@ _GLOBAL: tuple[tuple[str, str], ...] = (
         "not_supported",
         r"no (?:supported )?(?:gpus|devices) (?:that support|supporting|in vgpu mode)",
     ),
+    ("not_supported", r"no mig-supported devices found"),
     ("invalid_query", r"field \"[^\"\n]*\" is not a valid field"),
     ("invalid_query", r"invalid combination of input arguments"),
     ("invalid_query", r"option \S+ is not recognized"),
