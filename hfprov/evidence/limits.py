@@ -178,7 +178,10 @@ PAM: Source[PamFiles] = Source(
 
 
 def limits_of_services(name: str, services: str) -> Source[Mapping[str, Limits]]:
-    """Limits of the main process of each running service that the variable ``services`` lists."""
+    """Limits of the main process of each running service that the variable ``services`` lists.
+
+    An alias beside its unit is left out: they are one.
+    """
 
     def read(baseline: Baseline) -> ShowUnits:
         names = (f"{service}.service" for service in baseline.get(services, ()))
@@ -190,6 +193,7 @@ def limits_of_services(name: str, services: str) -> Source[Mapping[str, Limits]]
             service: parse(shown.main_process_file(unit, "limits"))
             for service, unit in found.items()
             if property_of(unit, "MainPID") != "0"
+            and (service == property_of(unit, "Id") or property_of(unit, "Id") not in found)
         }
 
     return Source(name, lambda baseline: (read(baseline),), parse_running)

@@ -274,6 +274,15 @@ def test_without_whole_evidence_nothing_passes(ifupdown, check_id, hostile):
         assert UNKNOWN in spoilt.bad(check_id).values(), name
 
 
+def test_a_running_unit_with_two_names_is_one(ifupdown):
+    ifupdown.values["limits_services"] = ["ssh", "sshd"]
+    names = [one.subject for one in ifupdown.findings("limits.running")]
+    assert len(names) == len(set(names))
+    assert {name.partition(" ")[0] for name in names} == {"ssh.service"}
+    ifupdown.values["limits_services"] = ["sshd"]
+    assert ifupdown.findings("limits.running")[0].subject.startswith("sshd.service ")
+
+
 @pytest.mark.parametrize(
     "check_id", ["limits.session", "limits.systemd.defaults", "limits.units", "limits.running"]
 )
