@@ -21,7 +21,7 @@ from hfprov.evidence.sshd import (
 )
 from hfprov.evidence.systemd import property_of
 from hfprov.evidence.text import excerpt
-from hfprov.verdict import Finding, Impact, compared, failed, passed, unknown
+from hfprov.verdict import Finding, Impact, compared, failed, passed, unknown, warned
 
 ROLE = "hardening"
 SSH_PATH = "/etc/ssh/sshd_config.d/00-hfprov.conf"
@@ -169,6 +169,29 @@ def ssh_rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     yield from others
     if not strays and not others:
         yield passed(observed="none", expected="nothing that wins over the role's file")
+
+
+_STARTUPS, _SESSIONS = "maxstartups", "maxsessions"
+_LEAST_STARTUPS = 10
+"""Logins at one time before sshd turns some away: the default, and what CIS's benchmarks allow."""
+_LEAST_SESSIONS = 2
+"""Of one connection: with one, a launcher that keeps its connection open can start nothing more."""
+
+
+@check("hardening.ssh.room", reads=[EFFECTIVE], role=ROLE, impact=Impact.MANUAL)
+def ssh_room(facts: Facts, _: Baseline) -> Iterator[Finding]:
+    """Sshd takes as many logins at once as launchers of jobs and tools for many nodes make."""
+    found = facts.get(EFFECTIVE)
+    for name, least in ((_STARTUPS, _LEAST_STARTUPS), (_SESSIONS, _LEAST_SESSIONS)):
+        told, expected = found.get(name, ""), f"at least {least}"
+        first = told.partition(":")[0]
+        if not first.isdecimal():
+            yield unknown(name, reason="'sshd -T' did not tell it.", expected=expected)
+        elif int(first) < least:
+            reason = "Logins that come together (mpirun, pdsh, Ansible) are turned away at random."
+            yield warned(name, observed=told, expected=expected, reason=reason)
+        else:
+            yield passed(name, observed=told, expected=expected)
 
 
 @check("hardening.ssh.stale", reads=[WRITTEN], role=ROLE, impact=Impact.RESTART)

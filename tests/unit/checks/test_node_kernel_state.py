@@ -69,3 +69,16 @@ def test_a_container_has_the_kernel_of_its_host():
 )
 def test_what_nobody_told_never_passes(more):
     assert judged(**more) == {"": UNKNOWN}
+
+
+def test_other_values_do_not_stand_for_the_clock():
+    results = {
+        read.id: [{"name": "", "status": "ok", "text": text}]
+        for read, text in zip(KERNEL_STATE.reads(BASELINE), USUAL, strict=True)
+    }
+    results[KERNEL_STATE.reads(BASELINE)[0].id] = [{"name": "", "status": "absent"}]
+    virtual = {"name": "", "status": "ok", "code": 0, "text": "Virtualization=\n"}
+    results[system.VIRTUALIZATION.id] = [virtual]
+    seen = Observation.from_json({"results": results})
+    (found,) = findings_of(find_check("node.kernel_state"), Facts(seen, BASELINE), BASELINE)
+    assert found.outcome is UNKNOWN

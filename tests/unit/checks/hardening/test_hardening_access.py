@@ -11,11 +11,12 @@ from hfprov.evidence.packet_filter import NFT
 from hfprov.evidence.sshd import POLICY, POLICY_PATH, parse_effective, parse_keywords
 from hfprov.verdict import Outcome
 
-FAIL, UNKNOWN = Outcome.FAIL, Outcome.UNKNOWN
+WARN, FAIL, UNKNOWN = Outcome.WARN, Outcome.FAIL, Outcome.UNKNOWN
 CHECKS = (
     "hardening.ssh.file",
     "hardening.ssh.effective",
     "hardening.ssh.rivals",
+    "hardening.ssh.room",
     "hardening.ssh.stale",
     "hardening.guard",
     "hardening.firewall.live",
@@ -62,6 +63,18 @@ def test_healthy_node_passes(node, check_id):
 def test_spoilt_text_fails(node, check_id, words, old, new, subject):
     node.replace(words, old, new)
     assert node.outcomes(check_id)[subject] in (FAIL, UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "good", "bad"),
+    [("maxstartups", "10:30:100", "1:100:1"), ("maxsessions", "10", "1")],
+)
+def test_few_logins_at_once(node, keyword, good, bad):
+    assert node.outcomes("hardening.ssh.room") == {}
+    node.replace(EFFECTIVE, f"{keyword} {good}\n", f"{keyword} {bad}\n")
+    assert node.outcomes("hardening.ssh.room") == {keyword: WARN}
+    node.replace(EFFECTIVE, f"{keyword} {bad}\n", "")
+    assert node.outcomes("hardening.ssh.room") == {keyword: UNKNOWN}
 
 
 def test_older_name_of_a_value_is_the_same(node):
