@@ -15,6 +15,7 @@ from hfprov.evidence.ip_link import Interface, Interfaces
 from hfprov.evidence.local_addresses import LOCAL_ADDRESSES
 from hfprov.evidence.managed_links import LINKS
 from hfprov.evidence.nic_offloads import OFFLOADS
+from hfprov.evidence.offload_files import OFFLOAD_LINES
 from hfprov.verdict import (
     Finding,
     Impact,
@@ -167,3 +168,19 @@ def _switched_off(name: str, link: Interface, told: Mapping[str, Feature]) -> It
 def is_off(feature: Feature) -> bool:
     """Whether somebody could switch it on, and has not asked for that."""
     return not (feature.active or feature.fixed or feature.requested)
+
+
+@check("nic.offloads.files", reads=[OFFLOAD_LINES], impact=Impact.MANUAL, judges=[VARIABLE])
+def offloads_at_boot(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
+    """No script, rule or file of the network switches them off at the next boot."""
+    names, expected = declared(baseline), "no line that switches them off"
+    if not names:
+        yield not_requested()
+        return
+    found = [one for one in facts.get(OFFLOAD_LINES) if not one.device or one.device in names]
+    for one in found:
+        reason = "It holds for a data interface, or may: TCP is slow from the next boot on."
+        observed = f"{', '.join(one.names)} off"
+        yield warned(one.where, observed=observed, expected=expected, reason=reason)
+    if not found:
+        yield passed(observed="none", expected=expected)

@@ -8,9 +8,11 @@ import pytest
 
 from hfprov.baseline import Baseline, Value
 from hfprov.checks.registry import Facts
+from hfprov.evidence.grep import heading
 from hfprov.evidence.local_addresses import LOCAL_ADDRESSES
 from hfprov.evidence.managed_links import LINKS
 from hfprov.evidence.nic_offloads import OFFLOADS
+from hfprov.evidence.offload_files import OFFLOAD_LINES, switched_off
 from hfprov.judge import find_check, findings_of
 from hfprov.reading import Observation
 from hfprov.verdict import Outcome
@@ -181,3 +183,55 @@ def test_offloads_that_nobody_told_never_pass(answered, expected):
 
 def test_interface_that_is_gone_has_no_offloads():
     assert offloads(FEATURES, link("eth9")) == {"eth1": FAIL}
+
+
+(LINES,) = OFFLOAD_LINES.reads(BASELINE)
+
+
+def written(text, **more):
+    told = {LINES.id: [answer(heading(LINES) + text)[0] | more]}
+    return judged(check="nic.offloads.files", told=told)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ExecStart=/usr/sbin/ethtool -K eth1 tso off gro on",
+        'ethtool -K "$IFACE" gro on gso off',
+        "  post-up ethtool --offload eth1 tx off",
+        'RUN+="/sbin/ethtool -K %k tx-checksum-ip-generic off"',
+        "TCPSegmentationOffload=no",
+        "ReceiveChecksumOffload = false",
+        "    offload-tso off",
+    ],
+)
+def test_line_that_switches_offloads_off(line):
+    assert written(f"/etc/rc.local\x004:{line}\n") == {"/etc/rc.local:4": WARN}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "ethtool -K eth0 tso off",
+        "ethtool -K eth1 tso on",
+        "ethtool -K eth1 lro off",
+        "# ethtool -K eth1 tso off",
+        "TCPSegmentationOffload=yes",
+        "offload-lro off",
+        "ethtool -A eth1 rx off tx off",
+    ],
+)
+def test_line_that_switches_nothing_off(line):
+    text = f"/etc/rc.local\x004:{line}\n" if line else ""
+    assert written(text) == {"": PASS}
+
+
+def test_files_that_nobody_reads_switch_nothing_off():
+    assert written("/etc/systemd/network/a.link.bak\x004:TCPSegmentationOffload=no\n") == {"": PASS}
+    assert switched_off("ethtool -K ${dev} rx off")[0] == ""
+
+
+@pytest.mark.parametrize("more", [{"status": "timeout"}, {"truncated": True}, {"code": 2}])
+def test_files_of_offloads_that_nobody_searched_never_pass(more):
+    assert written("", **more) == {"": UNKNOWN}

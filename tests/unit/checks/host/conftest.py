@@ -32,9 +32,10 @@ from hfprov.evidence.ip_rules import IP_RULES
 from hfprov.evidence.local_addresses import LOCAL_ADDRESSES
 from hfprov.evidence.managed_links import LINKS
 from hfprov.evidence.nic_offloads import OFFLOADS
+from hfprov.evidence.offload_files import OFFLOAD_LINES
 from hfprov.evidence.packet_filter import PACKET_FILTER
 from hfprov.judge import find_check, findings_of
-from hfprov.reading import Observation, Read
+from hfprov.reading import Observation, Read, once
 from hfprov.verdict import Finding, Outcome
 
 NICS = {"ens1f0np0": ("0000:81:00.0", "mlx5_0"), "ens2f0np0": ("0000:c1:00.0", "mlx5_1")}
@@ -358,7 +359,7 @@ class Machine:
         (read,) = OFFLOADS.reads(self.baseline())
         features = "rx-checksumming: on\ntx-tcp-segmentation: on\ngeneric-receive-offload: on\n"
         self.text(read, "".join(f"Features for {name}:\n{features}" for name in NICS))
-        (lines,) = PERMANENT.reads(self.baseline())
+        (lines,) = once((*PERMANENT.reads(self.baseline()), *OFFLOAD_LINES.reads(self.baseline())))
         assert isinstance(lines, Grep)
         self.text(lines, heading(lines))
         for one in ARP_SETTINGS.reads(self.baseline()):

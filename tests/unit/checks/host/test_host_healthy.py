@@ -25,7 +25,7 @@ NOT_JUDGED_HERE = {"nic.count", "nic.bonds", "nic.routes.ipv6"}
 """Nothing is declared of the number of adapters, and there is neither a bond nor IPv6."""
 OWN_IN_CONTAINERS = {
     *("nic.link", "nic.routes", "nic.filter", "nic.shaping", "nic.bonds"),
-    *("nic.modes", "nic.offloads", "nic.arp"),
+    *("nic.modes", "nic.offloads", "nic.offloads.files", "nic.arp"),
     "container_host.config",
 }
 
