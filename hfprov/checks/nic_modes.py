@@ -14,8 +14,8 @@ from hfprov.evidence.ethtool.settings import Feature
 from hfprov.evidence.ip_link import Interface, Interfaces
 from hfprov.evidence.local_addresses import LOCAL_ADDRESSES
 from hfprov.evidence.managed_links import LINKS
-from hfprov.evidence.nic_offloads import OFFLOADS
 from hfprov.evidence.offload_files import OFFLOAD_LINES
+from hfprov.evidence.unwritable import OFFLOADS
 from hfprov.verdict import (
     Finding,
     Impact,

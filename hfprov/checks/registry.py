@@ -106,6 +106,7 @@ MODULES = (
     "node_programs",
     "node_loopback",
     "node_kernel_state",
+    "node_immutable",
     "boot",
     "boot_volatile",
     "boot_services",

@@ -11,8 +11,8 @@ from hfprov.checks.registry import Facts
 from hfprov.evidence.grep import heading
 from hfprov.evidence.local_addresses import LOCAL_ADDRESSES
 from hfprov.evidence.managed_links import LINKS
-from hfprov.evidence.nic_offloads import OFFLOADS
 from hfprov.evidence.offload_files import OFFLOAD_LINES, switched_off
+from hfprov.evidence.unwritable import OFFLOADS
 from hfprov.judge import find_check, findings_of
 from hfprov.reading import Observation
 from hfprov.verdict import Outcome
@@ -129,8 +129,12 @@ receive-hashing: off
 OTHER = "Features for lo:\nrx-checksumming: off\n"
 
 
+MARK = "hfprov-offloads\n"
+
+
 def offloads(told, *links, **more):
-    results = {OFFLOAD.id: [answer(told)[0] | more]}
+    more = more | ({"text": f"{MARK}{more['text']}"} if "text" in more else {})
+    results = {OFFLOAD.id: [answer(f"{MARK}{told}")[0] | more]}
     return judged(*(links or [link()]), check="nic.offloads", told=results)
 
 
@@ -165,9 +169,11 @@ def test_virtual_interfaces_come_without_putting_packets_together():
 @pytest.mark.parametrize(
     ("answered", "expected"),
     [
-        ({"status": "absent"}, {"": NOT}),
+        ({"text": "hfprov-no-ethtool\n"}, {"": NOT}),
+        ({"status": "absent"}, {"": UNKNOWN}),
         ({"code": 1, "stderr": "Cannot get device feature names: No such device\n"}, {"": NOT}),
         ({"code": 1, "stderr": "Segmentation fault"}, {"": UNKNOWN}),
+        ({"code": 1, "stderr": "Broken", "text": FEATURES}, {"": UNKNOWN}),
         ({"status": "timeout"}, {"": UNKNOWN}),
         ({"truncated": True, "text": FEATURES}, {"": UNKNOWN}),
         ({"text": ""}, {"": UNKNOWN}),

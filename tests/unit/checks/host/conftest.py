@@ -31,9 +31,9 @@ from hfprov.evidence.grep import Grep, heading
 from hfprov.evidence.ip_rules import IP_RULES
 from hfprov.evidence.local_addresses import LOCAL_ADDRESSES
 from hfprov.evidence.managed_links import LINKS
-from hfprov.evidence.nic_offloads import OFFLOADS
 from hfprov.evidence.offload_files import OFFLOAD_LINES
 from hfprov.evidence.packet_filter import PACKET_FILTER
+from hfprov.evidence.unwritable import OFFLOADS
 from hfprov.judge import find_check, findings_of
 from hfprov.reading import Observation, Read, once
 from hfprov.verdict import Finding, Outcome
@@ -358,7 +358,8 @@ class Machine:
     def _modes(self) -> None:
         (read,) = OFFLOADS.reads(self.baseline())
         features = "rx-checksumming: on\ntx-tcp-segmentation: on\ngeneric-receive-offload: on\n"
-        self.text(read, "".join(f"Features for {name}:\n{features}" for name in NICS))
+        told = "".join(f"Features for {name}:\n{features}" for name in NICS)
+        self.text(read, f"hfprov-offloads\n{told}")
         (lines,) = once((*PERMANENT.reads(self.baseline()), *OFFLOAD_LINES.reads(self.baseline())))
         assert isinstance(lines, Grep)
         self.text(lines, heading(lines))
