@@ -132,6 +132,9 @@ def _values(document: dict[str, Any]) -> dict[str, str | float | bool]:
         if isinstance(nested, dict):
             prefix = "" if name == "Attributes" else f"{name}."
             sources.append({f"{prefix}{key}": value for key, value in nested.items()})
+            status = nested.get("Status")
+            if isinstance(status, dict):
+                sources.append({f"{prefix}Status.{key}": value for key, value in status.items()})
     for source in sources:
         for key, value in source.items():
             if key in _KNOWN or "@" in key:

@@ -180,7 +180,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         "xpu-smi",
         "xpu_smi",
-        "discovery, health, diag, prechecks, amcsensor, ps, dump, updatefw; xpumcli too",
+        "discovery, health, diag, prechecks, amcsensor, ps, dump, stats, updatefw; xpumcli too",
     ),
     Tool("docker", "docker", "info (text, JSON, stderr) from 1.9 to 29; daemon.json"),
     Tool("containerd", "containerd", "configuration versions 1 to 4; CRI-O's crio.conf"),

@@ -42,6 +42,9 @@ class _Group(Struct, frozen=True):
         return found
 
 
+_STATISTIC = regex(r"\((?:%|W|MHz|C|kB/s|MiB)\)$| (?:Unc|C)orrectable$")
+"""Names in the left column of ``stats``, which carry a unit or count errors."""
+_COUNTS = regex(r"(?<!Tile )\b[0-9]{1,18}\b")
 _FRAME = regex(r"\+-+(?:\+-+)+\+$")
 
 
@@ -83,9 +86,28 @@ def from_frames(text: str) -> XpuSmi:
     if head.left == "Device ID":
         if "Level" in groups[1].lefts if len(groups) > 1 else False:
             return XpuSmi(diagnoses=tuple(_diagnoses(groups)))
+        if any(_STATISTIC.search(left) for group in groups[1:] for left in group.lefts):
+            return _statistics(groups)
         return XpuSmi(checks=tuple(_health(groups)))
     rows = groups[1:] if head.right == ("Details",) else groups
     return XpuSmi(checks=tuple(_check(None, group) for group in rows))
+
+
+def _statistics(groups: list[_Group]) -> XpuSmi:
+    """``stats -d N``: what ``dump`` prints as columns, and uncorrected errors as checks."""
+    sample = {"DeviceId": groups[0].right[0].strip()}
+    name = ""
+    for group in groups[1:]:
+        for left, right in zip(group.lefts, group.right, strict=True):
+            name = left or name
+            sample[name] = f"{sample.get(name, '')} {right.strip()}".strip()
+    device = integer(sample["DeviceId"])
+    checks = [
+        Check(device, name, excerpt(value, 60), passed=False)
+        for name, value in sample.items()
+        if name.endswith(" Uncorrectable") and any(map(int, _COUNTS.findall(value)))
+    ]
+    return XpuSmi(samples=(sample,), checks=tuple(checks))
 
 
 def _none_listed() -> tuple[Device, ...]:

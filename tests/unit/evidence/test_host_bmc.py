@@ -273,3 +273,15 @@ class TestRedfish:
         for end in range(1, len(text)):
             with pytest.raises(NotUnderstoodError):
                 redfish.parse(text[:end])
+
+
+def test_the_health_of_memory_stands_in_the_summary_of_a_system() -> None:
+    document = {
+        "@odata.type": "#ComputerSystem.v1_13_0.ComputerSystem",
+        "Id": "1",
+        "Status": {"State": "Enabled", "Health": "OK"},
+        "MemorySummary": {"TotalSystemMemoryGiB": 512, "Status": {"Health": "Critical"}},
+    }
+    facts = redfish.parse(json.dumps(document))
+    assert facts.resource is not None
+    assert facts.resource.values["MemorySummary.Status.Health"] == "Critical"

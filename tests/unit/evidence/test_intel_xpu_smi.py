@@ -100,3 +100,25 @@ def test_update_that_does_not_end_did_not_succeed():
 )
 def test_failures_are_typed(said, kind):
     assert xpu_smi.parse(said).kind is kind
+
+
+def test_statistics_of_a_device_and_its_uncorrected_errors():
+    frame = f"+{'-' * 30}+{'-' * 40}+\n"
+    rows = (
+        ("Device ID", "5"),
+        None,
+        ("GPU Utilization (%)", "N/A"),
+        ("Cache Errors Uncorrectable", "0, total: 0"),
+        ("Mem Errors Correctable", "5, total: 5"),
+        ("Mem Errors Uncorrectable", "Tile 0: 0, total: 0"),
+        ("", "Tile 1: 0, total: 55"),
+        None,
+        ("GPU Memory Temperature (C)", ""),
+    )
+    table = "".join(f"| {row[0]:28} | {row[1]:38} |\n" if row else frame for row in rows)
+    facts = xpu_smi.parse(frame + table + frame)
+    assert [(check.device, check.component, check.passed) for check in facts.checks] == [
+        (5, "Mem Errors Uncorrectable", False)
+    ]
+    assert facts.samples[0]["Mem Errors Uncorrectable"].endswith("total: 55")
+    assert facts.samples[0]["GPU Memory Temperature (C)"] == ""
