@@ -43,9 +43,19 @@ _ROW = regex(
     r"(?P<type>\S+)\s+(?P<path>NA|/dev/mst/\S+)\s+"
     r"(?P<pci>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?P<rest>(?:\s.*)?)"
 )
-_HEADS = ("MST modules:", "MST devices:", "PCI devices:", "DEVICE_TYPE", "Chip revision", "---")
+_BARE = regex(r"(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+"""A row of ``PCI Devices``, which stands in the place of the table while no module is loaded."""
+_HEADS = (
+    "MST modules:",
+    "MST devices:",
+    "PCI devices:",
+    "PCI Devices:",
+    "DEVICE_TYPE",
+    "Chip revision",
+    "---",
+)
 _TALK = regex(r"(?:\S+[#$]|\$|#)(?: .*)?|.*\b(?:Success|skipping)\b.*|Starting MST.*|Create .*")
-_NONE = ("No MST devices", "No devices", "Device doesn't exist")
+_NONE = ("No MST devices", "You may need to run 'mst start'", "No devices", "Device doesn't exist")
 
 
 def parse(text: str) -> MstStatus:
@@ -72,6 +82,8 @@ def parse(text: str) -> MstStatus:
             path = None
         elif row is not None:
             devices.append(_device(row))
+        elif _BARE.fullmatch(stripped):
+            devices.append(MstDevice(stripped))
         elif not (stripped.startswith((*_HEADS, *_NONE)) or _TALK.fullmatch(stripped)):
             raise not_understood("mst", number, line, "a module or a device")
     _refuse_open(path)

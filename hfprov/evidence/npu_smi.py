@@ -92,6 +92,8 @@ _FAILURES = failure_table(
     }
 )
 _VERSION = regex(r"\| npu-smi (?P<tool>\S+) +Version: ?(?P<driver>\S+) *\|")
+_TABLE = regex(r"^\| NPU +Name +\| Health +\|", re.MULTILINE)
+"""The heading of the chips; whoever pastes the table may have left out the version above it."""
 _BORDER = regex(r"\+[-=+]+\+$")
 _BDF = regex(r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]$")
 _SLASH = regex(r" *\/ *")
@@ -103,7 +105,8 @@ def parse(text: str) -> NpuSmi | ToolFailure:
     text = clean(text)
     if not text.strip():
         raise NotUnderstoodError(f"The output of '{TOOL}' is empty.")
-    if version := _VERSION.search(text):
+    version = _VERSION.search(text)
+    if version or _TABLE.search(text):
         return _from_table(text, version)
     if names := read_names(text):
         return NpuSmi(names=names)
@@ -162,7 +165,7 @@ class _Table(Struct):
         return bool(self.chips) and {chip.npu for chip in self.chips} <= self.listed
 
 
-def _from_table(text: str, version: re.Match[str]) -> NpuSmi:
+def _from_table(text: str, version: re.Match[str] | None) -> NpuSmi:
     table = _Table(has_hbm="HBM-Usage" in text)
     last = ""
     for number, line in numbered_lines(text, TOOL):
@@ -177,11 +180,11 @@ def _from_table(text: str, version: re.Match[str]) -> NpuSmi:
     closed = _BORDER.match(last) is not None
     listed = tuple(table.processes or ()) if table.every_npu_listed else None
     return NpuSmi(
-        version=version["tool"],
-        driver_version=version["driver"],
+        version=version["tool"] if version else None,
+        driver_version=version["driver"] if version else None,
         chips=tuple(table.chips),
         processes=listed,
-        complete=closed and (listed is not None or _old(version["tool"])),
+        complete=version is not None and closed and (listed is not None or _old(version["tool"])),
     )
 
 

@@ -164,3 +164,20 @@ def test_failures_are_typed(said, kind):
     failure = npu_smi.parse(said)
     assert isinstance(failure, ToolFailure)
     assert failure.kind is kind
+
+
+def test_a_table_without_its_version_is_not_whole():
+    line = f"+{'-' * 27}+{'-' * 15}+{'-' * 52}+\n"
+    rows = (
+        ("NPU   Name", "Health", "Power(W)    Temp(C)           Hugepages-Usage(page)"),
+        ("Chip  Phy-ID", "Bus-Id", "AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)"),
+        ("5     Ascend910", "Alarm", "55.5        55                0    / 0"),
+        ("0     5", "0000:5D:00.0", "5           0    / 0          5555 / 65536"),
+    )
+    table = [f"| {a:26}| {b:14}| {c:51}|\n" for a, b, c in rows]
+    text = line + "".join(table[:2]) + line.replace("-", "=") + "".join(table[2:]) + line
+    facts = npu_smi.parse(text)
+    assert [(chip.npu, chip.health_text, chip.hbm_used_mib) for chip in facts.chips] == [
+        (5, "Alarm", 5555)
+    ]
+    assert (facts.version, facts.complete) == (None, False)

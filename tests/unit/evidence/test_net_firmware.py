@@ -7,7 +7,7 @@ import json
 import pytest
 
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence import flint, mlxconfig, mlxfwmanager, nicctl
+from hfprov.evidence import flint, mlxconfig, mlxfwmanager, mst, nicctl
 
 FLINT = """\
 Image type:            FS4
@@ -239,3 +239,12 @@ def test_nicctl_keeps_properties_of_other_commands():
 def test_nicctl_refuses_other_documents(document):
     with pytest.raises(NotUnderstoodError):
         nicctl.parse(json.dumps(document))
+
+
+def test_mst_that_was_not_started_lists_bare_addresses():
+    head = "MST modules:\n------------\n    MST PCI module is not loaded\n\nPCI Devices:\n---\n\n"
+    status = mst.parse(head + "0d:00.0\n0000:5d:00.1\n")
+    assert [one.pci_address for one in status.devices] == ["0d:00.0", "0000:5d:00.1"]
+    assert status.modules == {"MST PCI": False}
+    none = mst.parse(head + "\tNo MST devices were found or MST modules are not loaded.\n")
+    assert none.devices == ()
