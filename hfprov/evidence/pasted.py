@@ -121,7 +121,10 @@ def _commands(lines: list[str], own: re.Pattern[str], *, in_front_only: bool) ->
 
 
 def _meant(lines: list[str], commands: dict[int, str], names: str) -> tuple[int, int]:
-    """First and last line (not included) of the only output that can be the tool's."""
+    """First and last line (not included) of the only output that can be the tool's.
+
+    Where no command names the tool (``kubectl logs``), its parser has to find its way.
+    """
     starts = [-1, *commands]
     spans = [
         (start + 1, end)
@@ -134,9 +137,11 @@ def _meant(lines: list[str], commands: dict[int, str], names: str) -> tuple[int,
     own = [span for span in spans if span[0] == 0 or called.search(commands[span[0] - 1])]
     if len(own) == 1:
         return own[0]
-    where = ", ".join(f"{start + 1}" for start, _ in (own or spans)[:_MOST_LINES])
+    if not own:
+        return spans[0][0], spans[-1][1]
+    where = ", ".join(f"{start + 1}" for start, _ in own[:_MOST_LINES])
     raise NotUnderstoodError(
-        f"The text has the outputs of {len(own or spans)} commands, which begin in lines {where}.",
+        f"The text has the outputs of {len(own)} commands, which begin in lines {where}.",
         hint="Keep the output of one command in a file, and read each file by itself.",
     )
 

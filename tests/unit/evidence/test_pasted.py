@@ -92,7 +92,6 @@ def test_another_command_is_no_part_of_the_output(what: str) -> None:
             "2 commands, which begin in lines 2, 4",
         ),
         ("slurm", "# hosts\n$ hostname\nn1\n$ sinfo\nNODES\n", "lines 1, 5"),
-        ("proc", "$ cat a\nx\n$ cat b\ny\n$ true\n", "2 commands, which begin in lines 2, 4"),
     ],
 )
 def test_of_several_outputs_none_is_chosen(tool: str, text: str, where: str) -> None:
@@ -101,6 +100,12 @@ def test_of_several_outputs_none_is_chosen(tool: str, text: str, where: str) -> 
     assert caught.value.hint == (
         "Keep the output of one command in a file, and read each file by itself."
     )
+
+
+def test_commands_that_do_not_name_the_tool_are_left_to_its_parser() -> None:
+    text = "$ kubectl get pods\npod-7\n$ kubectl logs pod-7\n# size\n$ exit\n"
+    kept = without_prompts(text, "nccl-tests")
+    assert kept == "\npod-7\n$ kubectl logs pod-7\n# size"
 
 
 TWO = "mlx5_0 port 1 ==> ib0 (Up)\nmlx5_1 port 1 ==> ib1 (Down)\n"
