@@ -100,6 +100,7 @@ def check(
 MODULES = (
     "node",
     "node_names",
+    "node_resolver",
     "node_kernel_settings",
     "node_packages",
     "node_shared_memory",
