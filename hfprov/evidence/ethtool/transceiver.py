@@ -76,7 +76,7 @@ _RX_POWER = (
     "rcvr signal avg optical power",
     "laser rx power",
 )
-_SIGNALS = (
+SIGNALS = (
     "rx loss of signal",
     "tx loss of signal",
     "rx loss of lock",
@@ -158,7 +158,7 @@ def _lost_signals(properties: Mapping[str, list[str]]) -> list[str]:
     return [
         key
         for key, values in properties.items()
-        if key.lower() in _SIGNALS
+        if key.lower() in SIGNALS
         and any("yes" in re.split(r"\W+", value.lower()) for value in values)
     ]
 

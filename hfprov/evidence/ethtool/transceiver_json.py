@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from hfprov.errors import NotUnderstoodError
-from hfprov.evidence.ethtool.transceiver import Lane, Transceiver
+from hfprov.evidence.ethtool.transceiver import SIGNALS, Lane, Transceiver
 from hfprov.evidence.net_lines import Node
 from hfprov.evidence.text import Pairs
 
@@ -33,6 +33,7 @@ def keep_thresholds(pairs: Pairs) -> Any:
 def transceiver_from_json(node: Node) -> Transceiver:
     """Facts of one module. Raises NotUnderstoodError for a value of the wrong kind."""
     flags = _flags(node)
+    lost = _lost_signals(node)
     thresholds = _thresholds(node)
     implemented = node.bool("alarm/warning_flags_implemented")
     if (flags or implemented) and not thresholds:
@@ -53,7 +54,7 @@ def transceiver_from_json(node: Node) -> Transceiver:
         temperature_c=_reading(node, "module_temperature"),
         voltage_v=_reading(node, "module_voltage"),
         lanes=_lanes(node),
-        alarms=tuple(name for name, on in flags.items() if on) if flags else None,
+        alarms=(*(name for name, on in flags.items() if on), *lost) if flags or lost else None,
         flags=flags,
         thresholds=thresholds,
     )
@@ -62,6 +63,20 @@ def transceiver_from_json(node: Node) -> Transceiver:
 def _reading(node: Node, key: str) -> float | None:
     found = node.get(key)
     return None if found is None or isinstance(found.value, dict) else found.as_float()
+
+
+def _lost_signals(node: Node) -> list[str]:
+    """Signals that text calls ``Rx loss of signal``; a word, a truth, or one of them per lane."""
+    found = []
+    for key, item in node.entries():
+        name = key.replace("_", " ").capitalize()
+        values = (
+            [one.value for one in item.items()] if isinstance(item.value, list) else [item.value]
+        )
+        on = any(value is True or str(value).strip().lower() == "yes" for value in values)
+        if name.lower() in SIGNALS and on:
+            found.append(name)
+    return found
 
 
 def _flags(node: Node) -> dict[str, bool]:

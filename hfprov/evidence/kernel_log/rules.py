@@ -198,6 +198,7 @@ RULES: tuple[Rule, ...] = (
         r"critical medium error,? (?:on )?dev (?P<disk>[\w-]+)",
     ),
     rule("io_error", FATAL, "Unrecovered read error"),
+    rule("io_error", FATAL, "Sense Key : ", r"Sense Key : (?:Medium|Hardware) Error"),
     rule("io_error", FATAL, "mpt3sas", r"mpt3sas.*fault_state\(0x"),
     rule(
         "io_error", FATAL, "megaraid_sas", r"megaraid_sas.*(?:in FAULT state|Fatal firmware error)"
@@ -205,6 +206,7 @@ RULES: tuple[Rule, ...] = (
     rule("io_error", FATAL, "I/O error", r"I/O error,? (?:on )?dev (?P<disk>[\w-]+)"),
     rule("io_error", FATAL, "I/O error"),
     rule("io_error", WARN, "beyond end of device"),
+    rule("filesystem", WARN, "not responding", r"nfs: server \S+ not responding"),
     rule("filesystem", FATAL, "emounting filesystem read-only"),
     rule("filesystem", FATAL, "EXT4-fs error"),
     rule("filesystem", FATAL, "BTRFS", r"BTRFS (?:error|critical)\b"),

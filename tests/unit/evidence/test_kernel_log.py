@@ -333,6 +333,8 @@ MORE_KINDS = (
     ("blk_update_request: critical medium error, dev sde, sector 5", "io_error", F),
     ("sd 5:0:0:0: [sde] tag#5 Add. Sense: Unrecovered read error", "io_error", F),
     ("mpt3sas_cm5: fault_state(0x2622)!", "io_error", F),
+    ("sd 5:0:0:0: [sde] tag#5 Sense Key : Medium Error [current]", "io_error", F),
+    ("nfs: server 10.5.0.5 not responding, still trying", "filesystem", W),
     ("megaraid_sas 0000:0c:00.0: Found FW in FAULT state, will reset adapter", "io_error", F),
 )
 
@@ -363,6 +365,8 @@ def test_more_kinds_of_events(message, category, severity):
         "mlx5_core 0000:0c:00.0: wait_fw_init:1:(pid 5): Waiting for FW initialization",
         "mce: CPU5: Package temperature/speed normal",
         "BUGS: none here",
+        "sd 5:0:0:0: [sde] tag#5 Sense Key : Unit Attention [current]",
+        "nfs: server 10.5.0.5 OK",
         "tpm: Oops: no number",
         "mlx5_core 0000:0c:00.0: Port module event: module 0, Cable plugged",
     ],

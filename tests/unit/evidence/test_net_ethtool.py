@@ -294,3 +294,16 @@ def test_json_forms():
 def test_what_is_no_answer_is_refused(text):
     with pytest.raises(NotUnderstoodError):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("said", "alarms"),
+    [
+        ('[ "Yes", "No" ]', ("Rx loss of signal",)),
+        ("[ false, true ]", ("Rx loss of signal",)),
+        ('"None"', None),
+    ],
+)
+def test_lost_signals_of_a_module_in_json(said, alarms):
+    text = '[ {{ "identifier": 25, "identifier_description": "OSFP", "rx_loss_of_signal": {} }} ]'
+    assert parse(text.format(said)).alarms == alarms
