@@ -111,6 +111,22 @@ def _includes_unread(found: SshdFiles) -> Iterator[Finding]:
                 yield unknown(one.where, reason=reason, expected="no file but those in /etc/ssh")
 
 
+_LEAST = {"maxstartups": 10, "maxsessions": 2}
+"""Logins at one time before sshd turns some away: the default, and what CIS's benchmarks allow;
+sessions of one connection: with one, a launcher that keeps it open can start nothing more."""
+
+
+def _narrow(found: SshdFiles) -> Iterator[Finding]:
+    """Lines that let in too few at once; of several the first one holds."""
+    holding = {one.name: one for one in reversed(found.keywords) if one.name in _LEAST}
+    for name, one in holding.items():
+        first, least = one.value.partition(":")[0], _LEAST[name]
+        if first.isdecimal() and int(first) < least:
+            reason = "Logins that come together (mpirun, pdsh, Ansible) are turned away at random."
+            expected = f"{name} of at least {least}"
+            yield warned(one.where, observed=one.statement, expected=expected, reason=reason)
+
+
 def _comes_first(path: str) -> bool:
     folder, name = SSH_PATH.rsplit("/", 1)
     return path.startswith(f"{folder}/") and path.rpartition("/")[2] < name
@@ -145,6 +161,7 @@ def ssh_rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
         yield failed(one.where, observed=one.statement, expected=expected, reason=reason)
     others = [
         *_includes_unread(found),
+        *_narrow(found),
         *(
             failed(place, observed=options, expected="no option that wins", reason=_COMMAND_LINE)
             for place, options in sorted(facts.get(OVERRIDING).items())
@@ -169,29 +186,6 @@ def ssh_rivals(facts: Facts, baseline: Baseline) -> Iterator[Finding]:
     yield from others
     if not strays and not others:
         yield passed(observed="none", expected="nothing that wins over the role's file")
-
-
-_STARTUPS, _SESSIONS = "maxstartups", "maxsessions"
-_LEAST_STARTUPS = 10
-"""Logins at one time before sshd turns some away: the default, and what CIS's benchmarks allow."""
-_LEAST_SESSIONS = 2
-"""Of one connection: with one, a launcher that keeps its connection open can start nothing more."""
-
-
-@check("hardening.ssh.room", reads=[EFFECTIVE], role=ROLE, impact=Impact.MANUAL)
-def ssh_room(facts: Facts, _: Baseline) -> Iterator[Finding]:
-    """Sshd takes as many logins at once as launchers of jobs and tools for many nodes make."""
-    found = facts.get(EFFECTIVE)
-    for name, least in ((_STARTUPS, _LEAST_STARTUPS), (_SESSIONS, _LEAST_SESSIONS)):
-        told, expected = found.get(name, ""), f"at least {least}"
-        first = told.partition(":")[0]
-        if not first.isdecimal():
-            yield unknown(name, reason="'sshd -T' did not tell it.", expected=expected)
-        elif int(first) < least:
-            reason = "Logins that come together (mpirun, pdsh, Ansible) are turned away at random."
-            yield warned(name, observed=told, expected=expected, reason=reason)
-        else:
-            yield passed(name, observed=told, expected=expected)
 
 
 @check("hardening.ssh.stale", reads=[WRITTEN], role=ROLE, impact=Impact.RESTART)
