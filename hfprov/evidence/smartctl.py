@@ -52,6 +52,7 @@ _COUNTERS = (
 _HEALTH = regex(
     r"SMART (?:overall-health self-assessment test result|Health Status): *(.+)", re.IGNORECASE
 )
+_LACKING = regex(r"SMART support is: +Unavailable.*")
 _FIELD = regex(
     r"(Device Model|Model Number|Product|Serial [Nn]umber|Firmware Version|Revision): *(.+)"
 )
@@ -178,6 +179,11 @@ def _attribute(document: dict[str, Any], number: int, scsi: str | None = None) -
 
 def _from_text(text: str) -> SmartctlFacts:
     match = _HEALTH.search(text)
+    if match is None and (lacking := _LACKING.search(text)):
+        raise NotUnderstoodError(
+            f"smartctl did not ask the drive: '{excerpt(lacking.group())}'.",
+            hint="Behind a RAID controller, name the drive: 'smartctl -a -d megaraid,N /dev/sdX'.",
+        )
     if match is None:
         raise unknown_form("smartctl", text, "'SMART overall-health self-assessment test result'")
     verdict = match.group(1).strip()

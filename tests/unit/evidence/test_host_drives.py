@@ -318,6 +318,11 @@ class TestSmartctl:
         facts = smartctl.parse(self.VERDICT + rows)
         assert facts.findings == ((smartctl.EXIT_BITS[7],) if failed else ())
 
+    def test_a_volume_of_a_raid_controller_was_not_asked(self) -> None:
+        text = "Product:   PERC\nSMART support is:  Unavailable - device lacks SMART capability.\n"
+        with pytest.raises(NotUnderstoodError, match="did not ask the drive: 'SMART support"):
+            smartctl.parse(text)
+
     def test_text_of_an_error_log(self) -> None:
         facts = smartctl.parse(self.VERDICT + "ATA Error Count: 5\n")
         assert facts.findings == (smartctl.EXIT_BITS[6],)
