@@ -101,9 +101,10 @@ def _is_listened_to(link: Interface, links: Interfaces) -> bool:
 
 
 def _has_other_address(link: Interface) -> bool:
-    # Members of a bond or team have its address.
+    # Members of a bond or team have its address; that of InfiniBand holds the number of a queue.
     return (
         link.kind is None
+        and link.link_type == "ether"
         and link.master is None
         and link.permanent_address is not None
         and link.permanent_address != link.hardware_address

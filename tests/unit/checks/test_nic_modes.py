@@ -79,7 +79,7 @@ def test_a_mode_in_which_no_driver_leaves_it(changed, part):
         [link(promiscuity=1, master="bond0"), link("bond0", linkinfo={"info_kind": "bond"})],
         [link(promiscuity=1), link("m0", link="eth1", linkinfo={"info_kind": "macvlan"})],
         [link(permaddr="02:00:00:00:00:02", master="bond0")],
-        [link(link_type="infiniband", flags=["UP", "LOWER_UP"])],
+        [link(link_type="infiniband", flags=["UP", "LOWER_UP"], permaddr="80:00:02:08")],
     ],
 )
 def test_what_the_kernel_needs_for_others_above_it_is_nobodys_hand(others):
