@@ -81,8 +81,8 @@ def parse_mig(text: str) -> MigListing:
             profiles.append(MigProfile(gpu, of, profile, number, free, total))
             continue
         last, start, size = int(row["instance"]), int(row["start"]), int(row["size"])
-        part = (last, None) if of is None else (of, last)
-        instances.append(MigInstance(gpu, *part, profile, number, start, size))
+        gpu_part, compute_part = (last, None) if of is None else (of, last)
+        instances.append(MigInstance(gpu, gpu_part, compute_part, profile, number, start, size))
     if not instances and not profiles:
         raise NotUnderstoodError("The list of MIG has no row.")
     ended = lines[-1].startswith("+--")
