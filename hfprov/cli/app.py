@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from hfprov.cli import streams
-from hfprov.errors import ExitCode, HfprovError
+from hfprov.errors import ExitCode, HfprovError, UsageError
 
 _GARBAGE = 1_000_000
 """Objects made and not yet freed that Python looks for garbage after; its default is 700. While all
@@ -32,6 +32,7 @@ def main() -> None:
 
     code: object
     try:
+        _require_words_to_complete()
         code = build(sys.argv[1:])(standalone_mode=False)
         sys.stdout.flush()
     except HfprovError as error:
@@ -49,6 +50,17 @@ def main() -> None:
     if code == ExitCode.INTERRUPTED:
         _say_what_is_left()
     _leave(int(code) if isinstance(code, int) else 0)
+
+
+def _require_words_to_complete() -> None:
+    """Typer takes for granted that the shell that asks it for a completion says of what."""
+    place = os.environ.get("COMP_CWORD", "")
+    asked = os.environ.get("_HFPROV_COMPLETE") == "complete_bash"
+    if asked and not ("COMP_WORDS" in os.environ and place.isdecimal()):
+        raise UsageError(
+            "'_HFPROV_COMPLETE' is set, and 'COMP_WORDS' and 'COMP_CWORD' do not say what for.",
+            hint="Only bash sets them, to complete a command: unset it.",
+        )
 
 
 def _show_usage(error: Any) -> None:

@@ -278,6 +278,14 @@ def test_what_goes_in_waves_describes_them_alike_and_with_the_true_defaults():
     assert f"Default: {DEFAULT_BUDGET}." in told
 
 
+@pytest.mark.parametrize(
+    "told", [{}, {"COMP_WORDS": "hfprov d"}, {"COMP_WORDS": "hfprov d", "COMP_CWORD": "x"}]
+)
+def test_a_completion_of_nothing_is_refused(told):
+    done = hfprov(env={"_HFPROV_COMPLETE": "complete_bash", **told})
+    refused(done, 2, "do not say what for")
+
+
 def test_a_shell_that_completes_is_told_words_only():
     asked = {"_HFPROV_COMPLETE": "complete_bash", "COMP_CWORD": "2"}
     for line, words in (
