@@ -11,7 +11,7 @@ import fabric
 import paramiko
 import pytest
 
-from hfprov import remote
+from hfprov import remote, transport
 from hfprov.declare.connection import Connection, JumpHost
 from hfprov.errors import RemoteError
 
@@ -54,18 +54,18 @@ def port():
                 client, _ = listening.accept()
             except OSError:
                 return
-            transport = paramiko.Transport(client)
-            transport.add_server_key(KEY)
+            server = paramiko.Transport(client)
+            server.add_server_key(KEY)
             with contextlib.suppress(paramiko.SSHException, EOFError):
-                transport.start_server(event=threading.Event(), server=Shell())
-            transports.append(transport)
+                server.start_server(event=threading.Event(), server=Shell())
+            transports.append(server)
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         threading.Thread(target=serve, args=(listening,), daemon=True).start()
         yield listening.getsockname()[1]
         listening.shutdown(socket.SHUT_RDWR)
-    for transport in transports:
-        transport.close()
+    for one in transports:
+        one.close()
 
 
 @pytest.fixture(autouse=True)
@@ -77,8 +77,8 @@ def _own_ssh_config(tmp_path, monkeypatch):
     def read():
         return fabric.Config(runtime_ssh_path=str(path))
 
-    monkeypatch.setattr(remote, "_fabric_config", remote.functools.cache(read))
-    remote._known_hosts.cache_clear()
+    monkeypatch.setattr(transport, "_fabric_config", transport.functools.cache(read))
+    transport._known_hosts.cache_clear()
 
 
 @pytest.fixture
@@ -132,10 +132,10 @@ def test_a_command_that_was_started_early_gets_a_deadline_of_its_own(node):
 
 def test_a_command_that_is_not_wanted_any_more_has_its_connection_closed(node):
     command = remote.start(node(f"{{}} {LINE}"), ["true"], deadline=20)
-    transport = command._channel.get_transport()
-    assert transport.is_active()
+    way = command._channel.get_transport()
+    assert way.is_active()
     command.close()
-    assert not transport.is_active()
+    assert not way.is_active()
 
 
 @pytest.mark.parametrize(
@@ -189,24 +189,26 @@ def test_known_hosts_that_cannot_be_read_are_named(node, tmp_path):
 
 def test_many_hosts_share_one_configuration_and_none_changes_it(node, monkeypatch):
     changed = []
-    remote._fabric_config()
+    transport._fabric_config()
     monkeypatch.setattr(fabric.Config, "merge", lambda *_: changed.append("merged"))
     connection = node(f"{{}} {LINE}")
     with ThreadPoolExecutor(4) as pool:
-        jobs = [pool.submit(remote._connection, connection, remote.Deadline(9), []) for _ in "1234"]
+        jobs = [
+            pool.submit(transport._connection, connection, remote.Deadline(9), []) for _ in "1234"
+        ]
         assert len({id(job.result().config) for job in jobs}) == 1
     assert not changed
 
 
 def test_one_file_is_read_once_for_all_threads(node, monkeypatch):
-    read, load = [], remote.KnownHosts.load
+    read, load = [], transport.KnownHosts.load
 
     def slowly(path):
         read.append(path)
         time.sleep(0.1)
         return load(path)
 
-    monkeypatch.setattr(remote.KnownHosts, "load", slowly)
+    monkeypatch.setattr(transport.KnownHosts, "load", slowly)
     connection = node(f"{{}} {LINE}")
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: remote.run(connection, ["true"], deadline=20), range(8)))
@@ -222,7 +224,7 @@ def policies(way):
 def test_a_way_over_jump_hosts_of_the_inventory_is_one_chain(node):
     hops = []
     jump = JumpHost("first"), JumpHost("second")
-    made = remote._connection(node(jump=jump), remote.Deadline(9), hops)
+    made = transport._connection(node(jump=jump), remote.Deadline(9), hops)
     assert [hop.host for hop in hops] == ["first", "second", "127.0.0.1"]
     assert list(policies(made)) == [
         ("127.0.0.1", paramiko.RejectPolicy, 8),
@@ -237,7 +239,7 @@ def test_a_jump_host_of_ssh_config_is_checked_bounded_and_closed(node, tmp_path)
         encoding="ascii",
     )
     hops = []
-    made = remote._connection(node(), remote.Deadline(9), hops)
+    made = transport._connection(node(), remote.Deadline(9), hops)
     assert [hop.host for hop in hops] == ["first", "way", "127.0.0.1"]
     assert list(policies(made)) == [
         ("127.0.0.1", paramiko.RejectPolicy, 8),
