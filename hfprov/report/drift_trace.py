@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache, partial
 
 from hfprov.record.between import Between
 from hfprov.record.model import Sighting, Since
@@ -45,10 +46,20 @@ def traces_of(record: Record, causes: Sequence[Cause]) -> list[Trace]:
         # A host that was observed, and was not done with, has no such history.
         if not cause.check and cause.expected == NOT_OBSERVED:
             found[number] = record.not_observed_since(hosts[number])
-    return [_trace_of(record, histories) for histories in found]
+    # What changed on a host is asked once: much becomes bad at a time.
+    changes = cache(partial(_changes, record))
+    return [_trace_of(histories, changes) for histories in found]
 
 
-def _trace_of(record: Record, histories: Mapping[str, Since]) -> Trace:
+Changes = Callable[[str, Sighting, Sighting], Sequence[str]]
+"""What changed on a host between two sightings."""
+
+
+def _changes(record: Record, host: str, good: Sighting, bad: Sighting) -> tuple[str, ...]:
+    return tuple(meanwhile(record.between(host, SOFTWARE, good, bad)))
+
+
+def _trace_of(histories: Mapping[str, Since], changes: Changes) -> Trace:
     trace = Trace()
     for host, since in histories.items():
         trace.traced += 1
@@ -59,8 +70,7 @@ def _trace_of(record: Record, histories: Mapping[str, Since]) -> Trace:
             continue
         trace.last_good = _earlier(trace.last_good, since.last_good)
         if since.first_bad is not None:
-            between = record.between(host, SOFTWARE, since.last_good, since.first_bad)
-            trace.meanwhile.update(meanwhile(between))
+            trace.meanwhile.update(changes(host, since.last_good, since.first_bad))
     return trace
 
 

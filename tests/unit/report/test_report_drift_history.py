@@ -102,6 +102,25 @@ class TestSinceWhen:
         assert below(one)[2].endswith("the record never saw it good.")
 
 
+class TestWhatHappenedMeanwhile:
+    def test_it_is_read_once_for_all_that_became_bad_together(self, sweep, record, monkeypatch):
+        asked, between = [], type(record).between
+
+        def counted(self, host, *spans):
+            asked.append(host)
+            return between(self, host, *spans)
+
+        monkeypatch.setattr(type(record), "between", counted)
+        good = [NO_RIVAL, *(Verdict(one.check, passed("apt")) for one in (FILE, EFFECTIVE))]
+        sweep(a=good, b=good)
+        found = sweep(a=[RIVAL, FILE, EFFECTIVE], b=[RIVAL, FILE])
+        assert len(found.causes) > 1
+        assert sorted(asked) == ["a", "b"]
+        asked.clear()
+        sweep(a=[RIVAL, FILE, NO_RIVAL], b=good)
+        assert asked == ["a"]
+
+
 class TestWhatIsNew:
     def test_another_reason_is_another_failure(self, sweep, rack, judged_at):
         refused = "'a' refused the login: no key."
