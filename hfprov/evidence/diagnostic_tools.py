@@ -227,6 +227,10 @@ def _parse_stream(seen: Observation, _: Baseline) -> Stream:
     )
 
 
-STREAM: Source[Stream] = Source(
-    "STREAM", lambda _: (STREAM_STAMP, _DIGESTS, *_FILES), _parse_stream
-)
+def _stream_reads(baseline: Baseline) -> tuple[Read, ...]:
+    """Nothing where it is not declared: to sum up what is not there costs a process."""
+    declared = baseline.get("diagnostics_tools_stream_source", "")
+    return (STREAM_STAMP, _DIGESTS, *_FILES) if declared else ()
+
+
+STREAM: Source[Stream] = Source("STREAM", _stream_reads, _parse_stream)
