@@ -177,9 +177,11 @@ MODULES = (
 @cache
 def all_checks() -> tuple[Check, ...]:
     """Every check, in the order of :data:`MODULES` and of declaration."""
-    for module in MODULES:
-        importlib.import_module(f"hfprov.checks.{module}")
-    return tuple(_COLLECTED.values())
+    places = {f"{__package__}.{module}": place for place, module in enumerate(MODULES)}
+    for module in places:
+        importlib.import_module(module)
+    # One that another one imports, or who came before, was declared out of turn.
+    return tuple(sorted(_COLLECTED.values(), key=lambda one: places[one.judge.__module__]))
 
 
 def checks_for(baseline: Baseline) -> Iterator[Check]:

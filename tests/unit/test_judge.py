@@ -1,6 +1,8 @@
 """The judge: what cannot be said is unknown, and a bug in one check hides no other."""
 
 import gc
+import subprocess
+import sys
 import weakref
 
 import pytest
@@ -199,3 +201,19 @@ def test_a_parser_that_stumbles_over_an_answer_is_not_understood_and_ends_nothin
 def test_processes_of_a_node_that_names_no_files_are_read_all_the_same():
     hostile = {COMMAND_LINES.id: (Result(name="", status="ok", text="conmon"),)}
     assert Facts(Observation(hostile), BASE).get(PROCESSES).workloads == (": conmon",)
+
+
+def test_checks_are_in_one_order_whichever_module_was_loaded_first():
+    """Else evidence that is judged again by another command would tell its verdicts otherwise."""
+    shown = (
+        "import importlib, sys; importlib.import_module(sys.argv[1]);"
+        "from hfprov.checks.registry import all_checks; print([one.id for one in all_checks()])"
+    )
+    orders = {
+        subprocess.run(
+            [sys.executable, "-c", shown, module],
+            capture_output=True, text=True, timeout=60, check=True,
+        ).stdout
+        for module in ("hfprov.checks.nic", "hfprov.checks.time", "hfprov.checks.registry")
+    }  # fmt: skip
+    assert len(orders) == 1
