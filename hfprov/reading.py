@@ -89,12 +89,15 @@ def command(
     each: str = "",
     most: int = 256,
     needs: str = "",
+    bus: Mapping[str, Any] | None = None,
 ) -> Read:
     """The output of a command that changes nothing, run as an argv without a shell.
 
     With ``each`` (a glob) the command runs once per match; ``{name}`` and ``{path}`` in the argv
     stand for the match's base name and path. ``timeout`` is in seconds, ``limit`` in bytes.
     Without a file that matches ``needs`` (a glob) it is not run, and its result is ``absent``.
+    ``bus`` are properties that are asked for over D-Bus (see :mod:`hfprov.probe`); where they are
+    told, lines ``Name=value`` of them are the output, and the command is not run.
     """
     request = {
         "kind": "command",
@@ -106,6 +109,8 @@ def command(
     }
     if needs:
         request["needs"] = needs
+    if bus:
+        request["bus"] = bus
     label = shlex.join(argv)
     return Read(f"run {label} (each {each})" if each else f"run {label}", request)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -59,8 +60,12 @@ class Route(Struct, frozen=True):
     """Of routes to the same destination the one with the lowest is taken."""
 
 
+@lru_cache(maxsize=4)
 def parse_routes(text: str) -> tuple[Route, ...]:
-    """Routes of ``ip -j route show table all``. Raises NotUnderstoodError."""
+    """Routes of ``ip -j route show table all``; kept, because several sources ask one by one.
+
+    Raises NotUnderstoodError.
+    """
     # Without a route some versions print nothing at all.
     document = json_document(text) if clean(text).strip() else []
     found = []

@@ -261,9 +261,9 @@ class ShowManager(Read):
 
 def _manager(properties: frozenset[str]) -> ShowManager:
     wanted = sorted(properties)
-    read = command("sh", "-c", _MANAGER_SCRIPT, "sh", ",".join(wanted))
     bus = {**_MANAGER, "properties": wanted, "failed": "NFailedUnits" in properties}
-    return ShowManager("systemd itself", {**read.request, "bus": bus}, properties)
+    read = command("sh", "-c", _MANAGER_SCRIPT, "sh", ",".join(wanted), bus=bus)
+    return ShowManager("systemd itself", read.request, properties)
 
 
 def manager(properties: Iterable[str]) -> ShowManager:

@@ -17,7 +17,7 @@ from hfprov.evidence.systemd_units import (
     shown_units,
     units,
 )
-from hfprov.reading import Observation, Read, Result, Source, command, glob
+from hfprov.reading import Observation, Result, Source, command, glob
 
 USER_UNIT = "user@0.service"
 """Any instance of user@.service shows what all get."""
@@ -62,17 +62,14 @@ def drop_ins(name: str) -> Source[Mapping[str, Result]]:
     )
 
 
-_LOGIND = "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager"
-_BUSCTL = command("busctl", "get-property", *_LOGIND, "RemoveIPC")
-_REMOVE_IPC = Read(
-    _BUSCTL.id,
-    {
-        **_BUSCTL.request,
-        "bus": {
-            **dict(zip(("service", "path", "interface"), _LOGIND, strict=True)),
-            "properties": ["RemoveIPC"],
-        },
-    },
+_LOGIND = {
+    "service": "org.freedesktop.login1",
+    "path": "/org/freedesktop/login1",
+    "interface": "org.freedesktop.login1.Manager",
+}
+_REMOVE_IPC = command(
+    *("busctl", "get-property", *_LOGIND.values(), "RemoveIPC"),
+    bus={**_LOGIND, "properties": ["RemoveIPC"]},
 )
 _AS_BUSCTL = {"RemoveIPC=no": "b false", "RemoveIPC=yes": "b true"}
 
